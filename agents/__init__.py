@@ -1,0 +1,1 @@
+"""The mesh's own agents. They import `mesh` and never one another."""

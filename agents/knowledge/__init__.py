@@ -1,0 +1,158 @@
+"""The knowledge agent: documents in, passages, files and grounded answers out."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from agents.knowledge.answering import Candidate, extract
+from agents.knowledge.library import Hit, Library, open_library
+from mesh.context import Context
+from mesh.contracts import (
+    ANSWER_FROM_DOCUMENTS,
+    FIND_SOURCE_DOCUMENT,
+    GET_DOCUMENT,
+    GET_DOCUMENT_TEXT,
+    INGEST,
+    LIST_DOCUMENTS,
+    RETRIEVE_KNOWLEDGE_BASE,
+    SEARCH_WITHIN_DOCUMENT,
+    Answer,
+    Ask,
+    DocumentCard,
+    DocumentCards,
+    DocumentFile,
+    DocumentName,
+    DocumentRef,
+    DocumentText,
+    Findings,
+    Found,
+    Ingest,
+    Ingested,
+    Nothing,
+    Search,
+    SearchWithin,
+    Source,
+)
+from mesh.dispatch import Agent
+from mesh.errors import Malformed
+from mesh.ports import Document
+
+LARGEST_FILE = 16 << 20
+"""Bytes that go over the bus in one piece."""
+
+agent: Agent[Library] = Agent("knowledge", opens=open_library)
+
+
+@agent.handles(RETRIEVE_KNOWLEDGE_BASE)
+async def retrieve_knowledge_base(search: Search, ctx: Context[Library]) -> Findings:
+    return _findings(await ctx.own.search(ctx.grant, search.text, limit=search.limit))
+
+
+@agent.handles(SEARCH_WITHIN_DOCUMENT)
+async def search_within_document(search: SearchWithin, ctx: Context[Library]) -> Findings:
+    document = await ctx.own.document(ctx.grant, search.document_id)
+    return _findings(await ctx.own.search(ctx.grant, search.text, limit=search.limit, within=document.document_id))
+
+
+@agent.handles(FIND_SOURCE_DOCUMENT)
+async def find_source_document(wanted: DocumentName, ctx: Context[Library]) -> DocumentCards:
+    return _cards(await ctx.own.find(ctx.grant, wanted.name))
+
+
+@agent.handles(GET_DOCUMENT_TEXT)
+async def get_document_text(wanted: DocumentRef, ctx: Context[Library]) -> DocumentText:
+    document = await ctx.own.text(ctx.grant, wanted.document_id)
+    text = "\n\n".join(part.text for part in document.parts if part.text)
+    _check_size(document, len(text.encode()))
+    return DocumentText(document=_card(document), text=text)
+
+
+@agent.handles(GET_DOCUMENT)
+async def get_document(wanted: DocumentRef, ctx: Context[Library]) -> DocumentFile:
+    document = await ctx.own.document(ctx.grant, wanted.document_id)
+    _check_size(document, document.size)
+    raw = await ctx.own.raw(ctx.grant, document)
+    return DocumentFile(document=_card(document), media_type=document.media_type, raw=raw)
+
+
+@agent.handles(LIST_DOCUMENTS)
+async def list_documents(_: Nothing, ctx: Context[Library]) -> DocumentCards:
+    return _cards(await ctx.own.shelf.documents(ctx.grant))
+
+
+@agent.handles(INGEST)
+async def ingest(sent: Ingest, ctx: Context[Library]) -> Ingested:
+    document, outcome = await ctx.own.ingest(
+        ctx.grant, sent.name, sent.raw, owner=sent.owner, visibility=sent.visibility
+    )
+    card = _card(document)
+    return Ingested(document=card, outcome=outcome, parts=len(document.parts), troubles=card.troubles)
+
+
+@agent.handles(ANSWER_FROM_DOCUMENTS)
+async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
+    vector, hits = await ctx.own.evidence(ctx.grant, asked.text)
+    candidates = [_candidate(hit) for hit in hits]
+    found = await extract(asked.text, vector, candidates, ctx.own.embedder.documents)
+    if found is None or not found.answers:
+        return Answer(confidence=found.confidence if found else 0.0)
+    (hit,) = (hit for hit in hits if hit.reference == found.passage_id)
+    source = Source(
+        kind="document",
+        name=hit.document.name,
+        section=hit.section,
+        quote=found.quotation,
+        reference=hit.reference,
+    )
+    return Answer(text=found.quotation, sources=(source,), grounded=True, confidence=found.confidence)
+
+
+def _candidate(hit: Hit) -> Candidate:
+    return Candidate(
+        id=hit.reference,
+        text=hit.passage.chunk.text,
+        heading_path=hit.passage.chunk.heading_path,
+        source=PurePosixPath(hit.document.name).stem,
+        cosine=hit.passage.dense,
+        score=hit.score,
+    )
+
+
+def _check_size(document: Document, size: int) -> None:
+    if size > LARGEST_FILE:
+        raise Malformed(
+            f"{document.name} is too large to send here ({size >> 20} MB; {LARGEST_FILE >> 20} MB at most). "
+            "Please ask for a part of it."
+        )
+
+
+def _findings(hits: list[Hit]) -> Findings:
+    return Findings(
+        found=tuple(
+            Found(
+                document=_card(hit.document),
+                passage=hit.passage.chunk.text,
+                heading_path=hit.passage.chunk.heading_path,
+                part=hit.passage.chunk.part,
+                score=hit.score,
+            )
+            for hit in hits
+        )
+    )
+
+
+def _cards(documents: list[Document]) -> DocumentCards:
+    return DocumentCards(documents=tuple(_card(document) for document in documents))
+
+
+def _card(document: Document) -> DocumentCard:
+    return DocumentCard(
+        document_id=document.document_id,
+        name=document.name,
+        owner=document.owner,
+        visibility=document.visibility,
+        size=document.size,
+        chunks=document.chunks,
+        ingested_at=document.ingested_at,
+        troubles=tuple(part.trouble for part in document.parts if part.trouble),
+    )

@@ -1,0 +1,75 @@
+"""Text out of a person's file, page by page. The work is done by `parse_child`, which may crash, hang or swell."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mesh.errors import Unreadable
+from mesh.ports import Part
+
+LARGEST = 20 << 20
+WITHIN = 60.0
+
+_CHILD = (sys.executable, "-I", str(Path(__file__).with_name("parse_child.py")))
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    media_type: str
+    parts: tuple[Part, ...]
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        return tuple(part.trouble for part in self.parts if part.trouble)
+
+
+async def parse(name: str, raw: bytes, *, within: float = WITHIN, child: Sequence[str] = _CHILD) -> Parsed:
+    """At least one part has text. Raises `Unreadable`, which names the file, what is wrong and what to do."""
+    if len(raw) > LARGEST:
+        raise Unreadable(
+            f"{name} is too large ({len(raw) / (1 << 20):.0f} MB); I can take up to {LARGEST >> 20} MB. "
+            "Please split it, or send the pages that matter."
+        )
+    process = await asyncio.create_subprocess_exec(
+        *child,
+        name,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(within):
+            output, complaint = await process.communicate(raw)
+    except TimeoutError as error:
+        raise Unreadable(
+            f"{name} took too long to read. Please split it, or save it as a simpler PDF and send that.",
+            detail=f"stopped after {within:.0f} s",
+        ) from error
+    finally:
+        await _end(process)
+    if process.returncode != 0:
+        raise Unreadable(
+            f"{name} could not be read: it is damaged, or too complex. Please save it again as PDF or plain text.",
+            detail=f"the parser ended with {process.returncode}: {complaint[-200:].decode(errors='replace')}",
+        )
+    return _understood(output)
+
+
+def _understood(output: bytes) -> Parsed:
+    answer = json.loads(output)
+    if sentence := answer.get("unreadable"):
+        raise Unreadable(sentence)
+    return Parsed(answer["media_type"], tuple(Part(*part) for part in answer["parts"]))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

@@ -1,0 +1,163 @@
+"""Owns a chat's turn: who is it, what do we remember, which skill is it for, what does it say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agents.orchestrator import words
+from agents.orchestrator.routing import Router
+from agents.orchestrator.turns import Driver
+from mesh.bus import Bus
+from mesh.cards import Cards, Routable
+from mesh.context import Context
+from mesh.contracts import (
+    CLEAR_TO_SEND,
+    CONVERSE,
+    NOTE,
+    RECALL,
+    REMEMBER,
+    TAKE_TURNS,
+    Answer,
+    Ask,
+    Chat,
+    Memory,
+    Nothing,
+    Recall,
+    Remember,
+    Reply,
+    Turn,
+)
+from mesh.dispatch import Agent
+from mesh.errors import Denied, MeshError
+from mesh.ledger import Ledger, turn_kick
+from mesh.wiring import Parts
+
+log = logging.getLogger(__name__)
+
+MOST_SKILLS = 3
+"""How many skills may be asked before it is said that the answer is not known."""
+INJECTED = 2
+SWEEP_EVERY_S = 2.0
+OVERDUE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    driver: Driver
+    router: Router
+    cards: Cards
+
+
+@asynccontextmanager
+async def open_desk(parts: Parts) -> AsyncIterator[Desk]:
+    ledger = parts.ledger()
+    driver = Driver(ledger, parts.channel(), turn_seconds=parts.settings.turn_seconds)
+    router = Router(parts.embedder())
+    sweeper = asyncio.create_task(_sweep(ledger, parts.bus), name="sweeper")
+    try:
+        yield Desk(driver, router, Cards(parts.bus.redis))
+    finally:
+        sweeper.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await sweeper
+
+
+agent: Agent[Desk] = Agent("orchestrator", opens=open_desk)
+
+
+@agent.handles(TAKE_TURNS)
+async def take_turns(chat: Chat, ctx: Context[Desk]) -> Nothing:
+    await ctx.own.driver.take(chat.chat, ctx.local)
+    return Nothing()
+
+
+@agent.handles(CLEAR_TO_SEND)
+async def clear_to_send(_: Nothing, ctx: Context[Desk]) -> Nothing:
+    """The gate has just looked again: being here is the answer."""
+    return Nothing()
+
+
+@agent.handles(CONVERSE)
+async def converse(turn: Turn, ctx: Context[Desk]) -> Reply:
+    if not turn.text.strip():
+        return Reply(text=words.ONLY_TEXT if turn.media else words.EMPTY)
+    small = await ctx.own.router.small_talk(turn.text, {name: card for name, (card, _) in words.SMALL_TALK.items()})
+    if small:
+        return Reply(text=words.SMALL_TALK[small][1], steps=(f"small talk: {small}",))
+    recalled, ranked = await asyncio.gather(_recalled(turn, ctx), _ranked(turn, ctx))
+    ask = Ask(memories=recalled, history=turn.history, text=turn.text, message_id=turn.message_id)
+    reply = await _first_grounded(ask, ranked, ctx)
+    if reply.skill != NOTE.name:
+        await _remember(turn, ctx)
+    return reply
+
+
+async def _recalled(turn: Turn, ctx: Context[Desk]) -> tuple[Memory, ...]:
+    if not ctx.grant.covers(RECALL.needs):
+        return ()
+    try:
+        return (await ctx.ask(RECALL, Recall(about=turn.text, limit=INJECTED))).memories
+    except MeshError as error:  # an answer without memory is better than none
+        log.warning("! recall failed code=%s detail=%s", error.code, error.detail)
+        return ()
+
+
+async def _ranked(turn: Turn, ctx: Context[Desk]) -> list[Routable]:
+    """Only skills that this grant covers, best first."""
+    cards = {found.skill.name: found for found in await ctx.own.cards.current()}
+    covered = {name: found for name, found in cards.items() if ctx.grant.covers(found.skill.needs)}
+    if not covered:
+        raise Denied(ctx.grant.refusal, detail="no skill is covered")
+    ranked = await ctx.own.router.ranked(turn.text, {name: found.card for name, found in covered.items()})
+    return [covered[name] for name, _ in ranked[:MOST_SKILLS]]
+
+
+async def _first_grounded(ask: Ask, ranked: list[Routable], ctx: Context[Desk]) -> Reply:
+    steps: list[str] = []
+    failure: MeshError | None = None
+    for routable in ranked:
+        began = time.perf_counter()
+        try:
+            answer = await ctx.ask(routable.skill, ask)
+            outcome = "grounded" if answer.grounded else "nothing found"
+        except MeshError as error:
+            answer, outcome = Answer(), error.code
+            failure = failure or error
+        steps.append(f"{routable.skill.name} {outcome} {(time.perf_counter() - began) * 1000:.0f} ms")
+        if answer.grounded:
+            return Reply(
+                text=words.with_source(answer.text, answer.sources),
+                sources=answer.sources,
+                skill=routable.skill.name,
+                steps=tuple(steps),
+            )
+    return Reply(text=failure.user_text if failure else words.UNKNOWN, steps=tuple(steps))
+
+
+async def _remember(turn: Turn, ctx: Context[Desk]) -> None:
+    """Off the reply path."""
+    if not ctx.grant.covers(REMEMBER.needs) or len(turn.text) > 2000:
+        return
+    try:
+        said = Remember(text=turn.text, message_id=turn.message_id, said_at=datetime.now(UTC))
+        await ctx.tell(REMEMBER, said)
+    except MeshError as error:
+        log.warning("! nothing was remembered code=%s detail=%s", error.code, error.detail)
+
+
+async def _sweep(ledger: Ledger, bus: Bus) -> None:
+    """Kicks chats that are due and that no worker holds: a lost job must not become silence."""
+    while True:
+        await asyncio.sleep(SWEEP_EVERY_S)
+        try:
+            for chat in await ledger.overdue(OVERDUE_S):
+                await bus.tell(turn_kick(chat))
+        except MeshError as error:
+            log.warning("! sweep failed code=%s detail=%s", error.code, error.detail)

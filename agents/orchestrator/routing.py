@@ -1,0 +1,72 @@
+"""Which skill is a message for? The nearest example utterance among the cards that the grant covers decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import regex
+
+from mesh.ports import Embedder, Vector
+from mesh.skills import Card
+
+SMALL_TALK_FLOOR = 0.93
+SMALL_TALK_WORDS = 5
+"""Small talk is short and close to an example; everything else is looked up."""
+
+_ASKS = regex.compile(
+    r"[?？؟]"
+    r"|^\W*(who|whom|whose|what|when|where|which|why|how|is|are|am|was|were|do|does|did|can|could|may|will|would|"
+    r"should|shall|has|have|had|tell|show|give|find|list|explain|search|look|compare|summari[sz]e|"
+    r"qu[eé]|qui[eé]n|cu[aá]ndo|cu[aá]nto|cu[aá]l|c[oó]mo|d[oó]nde|dime|"
+    r"qui|quand|combien|comment|o[uù]|quel|quelle|wer|was|wann|wo|wie|warum|quem|quando|quanto|onde|qual)\b"
+    r"|(क्या|कौन|कब|कहाँ|कहां|कैसे|कितन|क्यों|किस)"
+    r"|\b(i|we)('d| would)? (need|want|like) to (know|see|find|ask|book|cancel)\b"
+    r"|\b(i|we) (need|want) (the|a|an|your|some)\b"
+    r"|\b(please|can you|could you) (tell|show|send|give|find)\b",
+    regex.IGNORECASE,
+)
+
+
+def asks(text: str) -> bool:
+    """Whether a message is shaped like a question or a request, in a few languages."""
+    return _ASKS.search(text.strip()) is not None
+
+
+class Router:
+    """Keeps the vectors of the cards' examples; embeds each message once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._kept: dict[Card, list[Vector]] = {}
+
+    async def ranked(self, text: str, cards: Mapping[str, Card]) -> list[tuple[str, float]]:
+        """Names, best first, with a cosine. A card that hears only statements comes after those that hear questions
+        when the message asks, and the other way round."""
+        (vector,) = await self._embedder.alike([text])
+        mood = "question" if asks(text) else "statement"
+        scored = []
+        for name, card in cards.items():
+            near = sorted((_dot(vector, example) for example in await self._examples(card)), reverse=True)[:2]
+            score = sum(near) / len(near)
+            scored.append((card.hears in (mood, "any"), score, name))
+        scored.sort(key=lambda entry: (-entry[0], -entry[1], entry[2]))
+        return [(name, score) for _, score, name in scored]
+
+    async def small_talk(self, text: str, cards: Mapping[str, Card]) -> str | None:
+        """The name of the card, for a short message that is close to one of its examples."""
+        if len(text.split()) > SMALL_TALK_WORDS:
+            return None
+        (vector,) = await self._embedder.alike([text.strip().lower()])
+        best, name = max(
+            [(max(_dot(vector, e) for e in await self._examples(card)), name) for name, card in cards.items()]
+        )
+        return name if best >= SMALL_TALK_FLOOR else None
+
+    async def _examples(self, card: Card) -> list[Vector]:
+        if card not in self._kept:
+            self._kept[card] = await self._embedder.alike(card.examples)
+        return self._kept[card]
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,1 @@
+"""The world, one module each: what implements the protocols of `mesh.ports`."""

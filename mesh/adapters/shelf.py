@@ -1,0 +1,303 @@
+"""Raw files and their index, in one folder: the source of truth for documents.
+
+raw/<sha256>    the bytes as they came
+index.sqlite    documents, and the text of their parts
+lock, holds/    one writer at a time; one ingestion of a document at a time
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from mesh.access import Grant
+from mesh.envelope import pseudonym
+from mesh.errors import Denied, Misconfigured, Unavailable
+from mesh.ports import Chunk, Document, Part
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+PATIENCE = 10.0
+"""Seconds to wait for another writer."""
+
+State = Literal["live", "coming"]
+Result = TypeVar("Result")
+
+_TABLES = f"""
+BEGIN;
+CREATE TABLE documents (
+    document_id TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('live', 'coming')),
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    folded TEXT NOT NULL,
+    visibility TEXT NOT NULL CHECK (visibility IN ('private', 'global')),
+    sha256 TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    media_type TEXT NOT NULL,
+    ingested_at TEXT NOT NULL,
+    chunks INTEGER NOT NULL,
+    PRIMARY KEY (document_id, state)
+) STRICT;
+CREATE INDEX documents_by_owner ON documents (state, owner, folded);
+CREATE INDEX documents_by_name ON documents (state, folded);
+CREATE INDEX documents_by_bytes ON documents (sha256);
+CREATE TABLE parts (
+    document_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    label TEXT NOT NULL,
+    text TEXT NOT NULL,
+    trouble TEXT NOT NULL,
+    PRIMARY KEY (document_id, state, number),
+    FOREIGN KEY (document_id, state) REFERENCES documents ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+PRAGMA user_version = {SCHEMA};
+COMMIT;
+"""
+_COLUMNS = "document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks"
+
+
+class DiskShelf:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._raw = folder / "raw"
+
+    @classmethod
+    async def open(cls, folder: Path) -> DiskShelf:
+        """Raises `Misconfigured` when the folder can't be used, or was written by a newer version."""
+        shelf = cls(folder)
+        await asyncio.to_thread(shelf._prepare)
+        return shelf
+
+    async def close(self) -> None:
+        """Nothing is kept open between calls."""
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def documents(self, grant: Grant, *, only: Sequence[str] | None = None) -> list[Document]:
+        if only is None:
+            return await self._read(grant, "live", "TRUE", order="folded, ingested_at, document_id")
+        marks = ", ".join("?" * len(only))
+        return await self._read(grant, "live", f"document_id IN ({marks})", *only, order="folded, document_id")
+
+    async def document(self, grant: Grant, document_id: str) -> Document | None:
+        found = await self._read(grant, "live", "document_id = ?", document_id, with_text=True)
+        return found[0] if found else None
+
+    async def named(self, grant: Grant, name: str) -> list[Document]:
+        found = await self._read(grant, "live", "folded = ?", name.casefold(), order="ingested_at DESC, document_id")
+        return sorted(found, key=lambda document: document.owner != grant.client)
+
+    async def raw(self, grant: Grant, document_id: str, *, unfinished: bool = False) -> bytes | None:
+        state: State = "coming" if unfinished else "live"
+        for _ in range(2):  # a replacement in between takes the old bytes away
+            found = await self._read(grant, state, "document_id = ?", document_id)
+            if not found:
+                return None
+            try:
+                return await asyncio.to_thread((self._raw / found[0].sha256).read_bytes)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise Unavailable(detail=f"shelf: {error.strerror}") from error
+        raise Unavailable(detail="shelf: the bytes of a document are missing")
+
+    async def unfinished(self, grant: Grant) -> list[Document]:
+        return await self._read(grant, "coming", "TRUE", order="ingested_at, document_id", with_text=True)
+
+    async def _read(
+        self, grant: Grant, state: State, where: str, *values: str, order: str = "1", with_text: bool = False
+    ) -> list[Document]:
+        allowed, owners = _scope(grant)
+        # Every piece is a constant of this module; what comes from outside is bound.
+        query = f"SELECT {_COLUMNS} FROM documents WHERE state = ? AND ({allowed}) AND ({where}) ORDER BY {order}"  # noqa: S608
+
+        def read(database: sqlite3.Connection) -> list[Document]:
+            database.execute("BEGIN")  # rows and their parts as of one moment
+            rows = database.execute(query, (state, *owners, *values)).fetchall()
+            return [_document(row, _parts(database, row[0], state, with_text)) for row in rows]
+
+        return await asyncio.to_thread(self._with_database, read)
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def put(
+        self, grant: Grant, document: Document, raw: bytes, chunks: Sequence[Chunk], *, complete: bool
+    ) -> None:
+        """Chunks follow from the parts, and are not kept."""
+        if not grant.sees_all and document.owner != grant.limited_to():
+            raise Denied(grant.refusal, detail="a document of another owner")
+        if hashlib.sha256(raw).hexdigest() != document.sha256:
+            raise ValueError("the bytes are not those of the document")
+        await asyncio.to_thread(self._put, document, raw, "live" if complete else "coming")
+
+    def _put(self, document: Document, raw: bytes, state: State) -> None:
+        try:
+            with self._writing():
+                self._keep(document.sha256, raw)
+                self._with_database(lambda database: _replace(database, document, state))
+                self._sweep()
+        except OSError as error:
+            raise Unavailable(detail=f"shelf: {error.strerror}") from error
+
+    def _keep(self, sha256: str, raw: bytes) -> None:
+        target = self._raw / sha256
+        if target.exists() and target.stat().st_size == len(raw):
+            return
+        temporary = self._raw / f"{sha256}.new"
+        with temporary.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(target)
+        _sync(self._raw)
+
+    def _sweep(self) -> None:
+        """Bytes that no version refers to are those of a replaced one, or of one that was never begun."""
+        kept = self._with_database(_referred_to)
+        for file in self._raw.iterdir():
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
+
+    @asynccontextmanager
+    async def hold(self, document_id: str) -> AsyncIterator[None]:
+        holds = self._folder / "holds"
+        holds.mkdir(exist_ok=True)
+        with (holds / hashlib.sha256(document_id.encode()).hexdigest()[:3]).open("w") as file:
+            while not _locked(file.fileno()):
+                await asyncio.sleep(0.05)
+            yield
+
+    # ── the folder ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _prepare(self) -> None:
+        try:
+            self._raw.mkdir(parents=True, exist_ok=True)
+            with self._writing():
+                self._with_database(_migrate)
+                self._sweep()
+        except (OSError, sqlite3.DatabaseError) as error:
+            raise Misconfigured(f"{self._folder} can't be used for documents: {error}.") from error
+
+    def _with_database(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """In a connection of its own: threads share none. What `work` began is committed."""
+        try:
+            with closing(sqlite3.connect(self._folder / "index.sqlite", timeout=PATIENCE)) as database:
+                database.isolation_level = None
+                database.execute("PRAGMA foreign_keys = ON")
+                result = work(database)
+                if database.in_transaction:
+                    database.execute("COMMIT")
+                return result
+        except sqlite3.OperationalError as error:
+            raise Unavailable(detail=f"shelf: {error}") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with (self._folder / "lock").open("w") as file:
+            until = time.monotonic() + PATIENCE
+            while not _locked(file.fileno()):
+                if time.monotonic() > until:
+                    raise Unavailable(detail="shelf: another process keeps writing")
+                time.sleep(0.01)  # in a thread
+            yield
+
+
+def _scope(grant: Grant) -> tuple[str, tuple[str, ...]]:
+    owner = grant.limited_to()
+    if owner is None:
+        log.info("◦ read=documents sees_all=true client=%s", pseudonym(grant.client))
+        return "TRUE", ()
+    return "visibility = 'global' OR owner = ?", (owner,)
+
+
+def _document(
+    row: tuple[str, str, str, Literal["private", "global"], str, int, str, str, int], parts: tuple[Part, ...]
+) -> Document:
+    document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks = row
+    at = datetime.fromisoformat(ingested_at)
+    return Document(document_id, owner, name, visibility, sha256, size, media_type, at, chunks, parts)
+
+
+def _parts(database: sqlite3.Connection, document_id: str, state: State, with_text: bool) -> tuple[Part, ...]:
+    query = """
+        SELECT label, text, trouble FROM parts
+        WHERE document_id = ? AND state = ? AND (? OR trouble <> '') ORDER BY number
+    """
+    return tuple(Part(*row) for row in database.execute(query, (document_id, state, with_text)))
+
+
+def _replace(database: sqlite3.Connection, document: Document, state: State) -> None:
+    """A finished version takes the place of the one that was live, and of the unfinished one that it was."""
+    database.execute("BEGIN IMMEDIATE")
+    database.execute(
+        "DELETE FROM documents WHERE document_id = ? AND state IN ('coming', ?)",
+        (document.document_id, state),
+    )
+    database.execute(
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            document.document_id,
+            state,
+            document.owner,
+            document.name,
+            document.name.casefold(),
+            document.visibility,
+            document.sha256,
+            document.size,
+            document.media_type,
+            document.ingested_at.isoformat(),
+            document.chunks,
+        ),
+    )
+    database.executemany(
+        "INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (document.document_id, state, number, part.label, part.text, part.trouble)
+            for number, part in enumerate(document.parts)
+        ),
+    )
+
+
+def _referred_to(database: sqlite3.Connection) -> frozenset[str]:
+    return frozenset(sha256 for (sha256,) in database.execute("SELECT sha256 FROM documents"))
+
+
+def _migrate(database: sqlite3.Connection) -> None:
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA:
+        raise Misconfigured(
+            f"The document index is of version {version}, and this Adiyan knows version {SCHEMA}. "
+            "Install the newer Adiyan that wrote it, or restore a backup of the documents folder."
+        )
+    if version == 0:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.executescript(_TABLES)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,185 @@
+"""Sending WhatsApp messages by Twilio's official SDK (its REST part; webhooks are in `twilio_signature`).
+
+The SDK's own asynchronous client is not used: it ignores its `timeout`, drops the headers of an error (so also
+`Retry-After`), logs phone numbers, and can't tell a request that was never sent from one that may have been. `_Wire`
+below stands in its place, and raises what the ledger needs to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from twilio.base.exceptions import TwilioException  # type: ignore[import-untyped]  # twilio ships no py.typed
+from twilio.http.response import Response  # type: ignore[import-untyped]  # twilio ships no py.typed
+from twilio.rest import Client  # type: ignore[import-untyped]  # twilio ships no py.typed
+
+from mesh.adapters.twilio_signature import address
+from mesh.errors import Ambiguous, ChannelError, Misconfigured, Refused, Throttled
+
+RATE_CODES = {"20429", "63018"}
+PAGE_SIZE = 100
+MAX_PAGES = 5
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+
+
+class TwilioChannel:
+    """A `mesh.ports.Channel`. Nothing is sent again here: the ledger decides that."""
+
+    limit = 1600
+
+    def __init__(
+        self,
+        account_sid: str,
+        auth_token: str,
+        *,
+        api_base: str = "https://api.twilio.com",
+        status_callback: str = "",
+        connect_timeout: float = 10.0,
+        read_timeout: float = 10.0,
+    ) -> None:
+        """Time-outs in seconds. Raises `Misconfigured`."""
+        if urlsplit(api_base).scheme not in ("http", "https") or not urlsplit(api_base).hostname:
+            raise Misconfigured(f"TWILIO_API_BASE must look like https://api.twilio.com; it is {api_base!r}.")
+        if not account_sid or not auth_token:
+            raise Misconfigured("TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN must both be set.")
+        self._wire = _Wire(api_base, connect_timeout, read_timeout)
+        # A mapping that is empty would make the SDK read TWILIO_EDGE and TWILIO_REGION, and rewrite the host by them.
+        client = Client(account_sid, auth_token, http_client=self._wire, environment={"TWILIO_EDGE": ""})
+        client.api.base_url = api_base
+        self._messages = client.api.v2010.accounts(account_sid).messages
+        self._options = {"status_callback": status_callback} if status_callback else {}
+
+    async def send(self, *, sender: str, recipient: str, text: str) -> str:
+        async with _understood():
+            message = await self._messages.create_async(
+                to=address(recipient), from_=address(sender), body=_sendable(text), **self._options
+            )
+        if not message.sid:
+            raise Ambiguous(detail="Twilio's answer has no sid")
+        return str(message.sid)
+
+    async def find(self, *, sender: str, recipient: str, text: str, since: datetime) -> list[str]:
+        """Oldest first, among the newest 500 of this chat. `since` is compared to the second, by Twilio's
+        clock. An error says nothing about the message: look again.
+
+        Twilio's `DateSent` filter is not used: it is documented by the day, and a message that still waits in
+        Twilio's queue has no such date."""
+        start = since.astimezone(UTC).replace(microsecond=0)
+        found: list[str] = []
+        async with _understood():
+            page = await self._messages.page_async(to=address(recipient), from_=address(sender), page_size=PAGE_SIZE)
+            for left in reversed(range(MAX_PAGES)):
+                recent = [message for message in page if _is_since(message, start)]
+                found += [str(message.sid) for message in recent if _same(message.body or "", text)]
+                if not recent or not page.next_page_url or not left:
+                    break
+                page = await self._messages.get_page_async(page.next_page_url)
+        return found[::-1]
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+
+def _is_since(message: Any, start: datetime) -> bool:
+    """A message without a readable date counts: better found than sent twice."""
+    created = message.date_created
+    return not isinstance(created, datetime) or created.replace(tzinfo=UTC) >= start
+
+
+def _sendable(text: str) -> str:
+    """Without halves of characters, which no encoding can carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _same(one: str, other: str) -> bool:
+    """Line ends and the white space around a text may come back changed."""
+    return one.replace("\r\n", "\n").strip() == _sendable(other).replace("\r\n", "\n").strip()
+
+
+@asynccontextmanager
+async def _understood() -> AsyncIterator[None]:
+    """Twilio answered with success, and with a body that is not what the SDK expects of it."""
+    try:
+        yield
+    except (TwilioException, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError) as cause:
+        raise Ambiguous(detail=f"Twilio's answer can't be read: {type(cause).__name__}") from cause
+
+
+class _Wire:
+    """The SDK's HTTP client, as far as the SDK uses it."""
+
+    is_async = True
+
+    def __init__(self, api_base: str, connect_timeout: float, read_timeout: float) -> None:
+        self._connect_timeout = connect_timeout
+        self._read_timeout = read_timeout
+        base = urlsplit(api_base)
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(read_timeout, connect=connect_timeout, pool=connect_timeout),
+            limits=httpx.Limits(max_connections=50, max_keepalive_connections=10, keepalive_expiry=4),
+            verify=base.scheme == "https",  # plain HTTP needs no TLS context, which takes 70 ms to make
+            trust_env=base.hostname not in ("localhost", "127.0.0.1", "::1"),
+        )
+
+    async def request(
+        self,
+        method: str,
+        uri: str,
+        params: Mapping[str, Any] | None = None,
+        data: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        auth: tuple[str, str] | None = None,
+        timeout: float | None = None,
+        allow_redirects: bool = False,
+    ) -> Response:
+        call = self._client.request(method, uri, params=params, data=data, headers=headers, auth=auth)
+        try:
+            # httpx counts every read by itself: this bounds an answer that drips.
+            async with asyncio.timeout(self._connect_timeout + 2 * self._read_timeout):
+                answer = await call
+        except _NEVER_SENT as cause:
+            raise Throttled(retry_after=1.0, detail=f"not sent: {type(cause).__name__}") from cause
+        except (httpx.HTTPError, TimeoutError) as cause:
+            raise Ambiguous(detail=f"no answer: {type(cause).__name__}") from cause
+        if not answer.is_success:
+            raise _refusal(answer)
+        return Response(answer.status_code, answer.text, answer.headers)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def _refusal(answer: httpx.Response) -> ChannelError:
+    """Twilio's own words are left out of `detail`: they name phone numbers."""
+    code = _code(answer)
+    detail = f"twilio status={answer.status_code} code={code}"
+    if answer.status_code == 429 or code in RATE_CODES:
+        return Throttled(retry_after=_retry_after(answer), detail=detail)
+    if answer.status_code >= 500 or answer.status_code == 408:
+        return Ambiguous(detail=detail)
+    if answer.status_code == 401:
+        detail += ": check TWILIO_ACCOUNT_SID and TWILIO_AUTH_TOKEN"
+    return Refused(provider_code=code, detail=detail)
+
+
+def _code(answer: httpx.Response) -> str:
+    try:
+        return str(int(answer.json()["code"]))
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+        return str(answer.status_code)
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    """Seconds; 1 when Twilio does not say, an hour at most."""
+    given = answer.headers.get("Retry-After", "")
+    return min(max(float(given), 0.1), 3600.0) if _SECONDS.fullmatch(given) else 1.0

@@ -1,0 +1,174 @@
+"""What the owner's commands do: the roster directly, documents through the knowledge agent."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mesh.bus import Bus
+from mesh.context import unwrap
+from mesh.contracts import INGEST, LIST_DOCUMENTS, Ingest, Ingested, Nothing
+from mesh.envelope import Request, Wire, new_trace
+from mesh.errors import Malformed, MeshError
+from mesh.ports import Client
+from mesh.settings import Settings
+from mesh.skills import Skill
+from mesh.up import running_settings
+from mesh.wiring import open_roster
+
+In = TypeVar("In", bound=Wire)
+Out = TypeVar("Out", bound=Wire)
+
+LARGEST = 20 * 1024 * 1024
+
+
+async def register_client(identity: str, name: str, tier: str, *, blocked: bool) -> str:
+    """Returns the sentence that says what changed."""
+    settings, _ = running_settings()
+    roster = await open_roster(settings)
+    try:
+        before = await roster.client(identity)
+        wanted = Client(identity, name or (before.name if before else identity), tier, blocked)
+        await roster.register(wanted)
+        known = {each.name: each.permissions for each in await roster.tiers()}
+    finally:
+        await roster.close()
+    return change(before, wanted, known)
+
+
+def change(before: Client | None, after: Client, tiers: dict[str, frozenset[str]]) -> str:
+    """`Asha: silver → gold (+analysis:ask)`."""
+    if before == after:
+        return f"{after.name}: {after.tier}, unchanged"
+    parts = []
+    if before is None:
+        parts.append(f"registered on {after.tier}")
+    elif before.tier != after.tier:
+        had, has = tiers.get(before.tier, frozenset()), tiers.get(after.tier, frozenset())
+        moved = [f"+{each}" for each in sorted(has - had)] + [f"-{each}" for each in sorted(had - has)]
+        parts.append(f"{before.tier} → {after.tier}" + (f" ({' '.join(moved)})" if moved else ""))
+    if before is not None and before.name != after.name:
+        parts.append(f"was called {before.name}")
+    if after.blocked != (before.blocked if before else False):
+        parts.append("blocked" if after.blocked else "no longer blocked")
+    return f"{after.name}: {', '.join(parts)}"
+
+
+async def all_clients() -> list[tuple[str, ...]]:
+    settings, _ = running_settings()
+    roster = await open_roster(settings)
+    try:
+        tiers = {tier.name: tier for tier in await roster.tiers()}
+        found = await roster.clients()
+    finally:
+        await roster.close()
+    return [
+        (
+            each.identity,
+            each.name,
+            each.tier + (" (blocked)" if each.blocked else ""),
+            "nothing"
+            if each.blocked
+            else " ".join(sorted(tiers[each.tier].permissions))
+            if each.tier in tiers
+            else "?",
+        )
+        for each in found
+    ]
+
+
+async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, console: Console) -> int:
+    """Returns how many could not be added; each of them is named, and the others are added all the same."""
+    paths = [path for given in files for path in _expand(given)]
+    settings, _ = running_settings()
+    troubled = 0
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    async with Bus(settings.redis_url) as bus:
+        with progress:
+            task = progress.add_task("adding", total=len(paths))
+            for path in paths:
+                progress.update(task, description=path.name)
+                try:
+                    result = await add_document(bus, settings, path, owner, everyone=everyone)
+                    progress.console.print(told(result))
+                except MeshError as error:
+                    troubled += 1
+                    progress.console.print(f"[red]✗[/] {path.name}: {error.user_text}", soft_wrap=True)
+                progress.advance(task)
+    return troubled
+
+
+async def add_document(bus: Bus, settings: Settings, path: Path, owner: str, *, everyone: bool) -> Ingested:
+    """As the system owner, through the knowledge agent: it alone writes documents."""
+    raw = await asyncio.to_thread(_read, path)
+    wanted = Ingest(name=path.name, raw=raw, owner=owner, visibility="global" if everyone else "private")
+    return await ask_as_owner(bus, settings, INGEST, wanted)
+
+
+async def ask_as_owner(bus: Bus, settings: Settings, skill: Skill[In, Out], payload: In, client: str = "") -> Out:
+    request = Request(
+        client=client or settings.system_owner,
+        skill=skill.name,
+        payload=payload.model_dump(mode="json"),
+        trace=new_trace(),
+        key=secrets.token_hex(16),
+        deadline=time.time() + skill.within.total_seconds(),
+    )
+    return unwrap(skill, await bus.ask(request))
+
+
+async def all_documents(client: str) -> list[tuple[str, ...]]:
+    settings, _ = running_settings()
+    async with Bus(settings.redis_url) as bus:
+        found = await ask_as_owner(bus, settings, LIST_DOCUMENTS, Nothing(), client)
+    return [
+        (
+            each.name,
+            each.owner,
+            "everyone" if each.visibility == "global" else each.owner,
+            str(each.chunks),
+            f"{each.size / 1024:.1f} kB",
+            f"{each.ingested_at:%Y-%m-%d %H:%M}",
+            "; ".join(each.troubles),
+        )
+        for each in found.documents
+    ]
+
+
+def told(result: Ingested) -> str:
+    """One line a document, and one for each part that yielded nothing."""
+    document = result.document
+    seen = "everyone" if document.visibility == "global" else document.owner
+    counts = f"{result.parts} part(s), {document.chunks} passages"
+    line = f"[green]✓[/] {document.name}: {result.outcome}, {counts}, seen by {seen}"
+    return "\n".join([line, *(f"  [yellow]![/] {trouble}" for trouble in result.troubles)])
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise Malformed(f"it is larger than {LARGEST // 1024 // 1024} MB: split it.")
+        return path.read_bytes()
+    except OSError as error:
+        raise Malformed(f"it can't be read: {error.strerror}.") from error
+
+
+def _expand(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
+    if not path.exists():
+        raise Malformed(f"{path} does not exist.")
+    return [path]

@@ -1,0 +1,199 @@
+"""The commands. What they need is imported when they run, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from mesh.errors import Malformed, MeshError
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    name="adiyan",
+    help="A mesh of chat agents behind WhatsApp that answers from a person's own documents and memory.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+clients = typer.Typer(no_args_is_help=True, help="Who may write, and on which tier.")
+kb = typer.Typer(no_args_is_help=True, help="The documents that answers stand on.")
+app.add_typer(clients, name="clients")
+app.add_typer(kb, name="kb")
+console = Console(highlight=False)
+
+Identity = Annotated[str, typer.Argument(help="A number such as +15551230001, or whatsapp:<id>.", show_default=False)]
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Runs to the end; Ctrl-C ends it quietly with 130."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+@app.command(epilog="Example: [bold]adiyan up[/]")
+def up() -> None:
+    """Starts the whole mesh on this machine, and keeps it running until Ctrl-C.
+
+    What has no address in the environment or in config/mesh.yaml is started as an embedded part.
+    """
+    from mesh import logs
+    from mesh.settings import load
+
+    settings = load()
+    logs.set_up("up", "WARNING")
+
+    async def run() -> None:
+        from mesh.process import until_signalled
+        from mesh.up import Mesh
+
+        mesh = Mesh(settings, console.print)
+        async with mesh as started:
+            console.print(f"[bold green]●[/] The mesh is up in {started.seconds:.1f} s. Ctrl-C ends it.")
+            console.print(f"  webhook   {started.settings.public_url}/whatsapp/twilio")
+            console.print(f"  data      {settings.adiyan_home}   logs {settings.adiyan_home / 'logs'}")
+            if started.phone:
+                console.print("  WhatsApp  simulated: [bold]./run chat --as +15551230001[/]")
+            await until_signalled()
+            console.print("Stopping …")
+        console.print("Stopped. Nothing is running.")
+
+    finish(run())
+
+
+@app.command(epilog="Example: [bold]adiyan run knowledge[/]")
+def run(name: Annotated[str, typer.Argument(help="gateway, or an agent of config/agents.")]) -> None:
+    """Runs one process: the gateway, or one agent. It joins a running mesh, or the configured addresses."""
+    from mesh.process import run as run_process
+    from mesh.up import running_settings
+
+    settings, _ = running_settings()
+    raise SystemExit(run_process(name, settings))
+
+
+@app.command(
+    epilog="Examples: [bold]adiyan demo[/]   [bold]adiyan demo --docs FOLDER --ask QUESTIONS.jsonl --json OUT.json[/]"
+)
+def demo(
+    docs: Annotated[
+        Path | None,
+        typer.Option(help="FOLDER/global/ is for everyone, FOLDER/+15551230002/ for that client.", show_default=False),
+    ] = None,
+    ask: Annotated[
+        Path | None,
+        typer.Option(help='Lines of {"as", "text", "expect": […], "forbid": […]}, sent in order.', show_default=False),
+    ] = None,
+    json_out: Annotated[Path | None, typer.Option("--json", help="Where the report goes.", show_default=False)] = None,
+    keep: Annotated[bool, typer.Option(help="Leave the mesh running afterwards, until Ctrl-C.")] = False,
+) -> None:
+    """Starts a mesh with its own data, plays a conversation as signed webhooks, and shows every reply.
+
+    Exits 0 only when every expectation held.
+    """
+    from mesh import logs
+    from mesh.cli.demo import play
+    from mesh.settings import load
+
+    if (docs is None) != (ask is None):
+        raise Malformed("--docs and --ask go together: a folder of documents, and a file of questions.")
+    logs.set_up("demo", "ERROR")
+    raise SystemExit(finish(play(load(), console, docs=docs, ask=ask, json_out=json_out, keep=keep)))
+
+
+@app.command(epilog="Example: [bold]adiyan chat --as +15551230001[/]")
+def chat(
+    as_: Annotated[str, typer.Option("--as", help="Whose phone this is.")] = "+15551230001",
+) -> None:
+    """A WhatsApp conversation in the terminal, with a running mesh whose provider is the simulated Twilio."""
+    from mesh.cli.chat import converse
+    from mesh.up import running_settings
+
+    _, phone = running_settings()
+    if not phone:
+        raise MeshError(
+            "This mesh sends through a real Twilio account: write to it from WhatsApp. "
+            "`adiyan chat` needs a mesh that was started without TWILIO_ACCOUNT_SID."
+        )
+    finish(converse(phone, _identity(as_), console))
+
+
+@clients.command(epilog="Example: [bold]adiyan clients register +15551230001 --name Asha --tier gold[/]")
+def register(
+    identity: Identity,
+    name: Annotated[str, typer.Option(help="What to call them.")] = "",
+    tier: Annotated[str, typer.Option(help="One of config/tiers.yaml, as MongoDB has it now.")] = "default",
+    block: Annotated[bool, typer.Option("--block", help="Let this number do nothing at all.")] = False,
+) -> None:
+    """Adds a client, or changes its name and tier. Safe to run twice."""
+    from mesh.cli.admin import register_client
+
+    console.print(finish(register_client(_identity(identity), name, tier, blocked=block)))
+
+
+@clients.command("list")
+def list_clients() -> None:
+    """Every client, with its tier and what that covers."""
+    from mesh.cli.admin import all_clients
+
+    rows = finish(all_clients())
+    if not rows:
+        console.print("No client yet. Add one: [bold]adiyan clients register +15551230001 --name Asha[/]")
+        return
+    _table(("identity", "name", "tier", "may"), rows)
+
+
+@kb.command(
+    epilog="Examples: [bold]adiyan kb add prices.md --global[/]   "
+    "[bold]adiyan kb add contract.pdf --owner +15551230002[/]"
+)
+def add(
+    files: Annotated[list[Path], typer.Argument(help="Files, or folders whose files are added.", show_default=False)],
+    owner: Annotated[str, typer.Option(help="Whose document it is; the system owner's if not given.")] = "",
+    everyone: Annotated[bool, typer.Option("--global", help="Visible to every client.")] = False,
+) -> None:
+    """Adds documents (Markdown, text, PDF), or replaces those that changed. Says what could not be read, and why."""
+    from mesh.cli.admin import add_documents
+
+    if owner and everyone:
+        raise Malformed("--owner makes a document private to one client; --global shows it to all. Choose one.")
+    owner = _identity(owner) if owner else ""
+    if finish(add_documents(files, owner, everyone=everyone, console=console)):
+        sys.exit(1)
+
+
+@kb.command("list")
+def list_documents(
+    as_: Annotated[str, typer.Option("--as", help="As this client sees it; everything if not given.")] = "",
+) -> None:
+    """The documents, who owns them, who can see them, and what could not be read in them."""
+    from mesh.cli.admin import all_documents
+
+    rows = finish(all_documents(_identity(as_) if as_ else ""))
+    if not rows:
+        console.print("No document yet. Add one: [bold]adiyan kb add FILE --global[/]")
+        return
+    _table(("name", "owner", "visible to", "chunks", "size", "added", "not read"), rows)
+
+
+def _identity(text: str) -> str:
+    from mesh.settings import IDENTITY
+
+    if not IDENTITY.fullmatch(text):
+        raise Malformed(f"{text!r} is not an identity: write a number with its country code, such as +15551230001.")
+    return text
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,0 +1,83 @@
+"""A conversation in the terminal, through the simulated Twilio: signed webhooks in, REST replies out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import AsyncIterator
+
+import httpx
+from rich.console import Console
+from rich.markup import escape
+
+from mesh.errors import Unavailable
+from mesh.testing.phone import NotTaken, Phone
+
+LAST_REPLIES_WITHIN_S = 60.0
+
+
+async def converse(address: str, who: str, console: Console) -> None:
+    """Until end of input, and until what was said is answered. Replies are printed whenever they come."""
+    async with Phone(address) as phone:
+        try:
+            old = await phone.replies(who)
+        except httpx.HTTPError as error:
+            raise Unavailable("The simulated Twilio does not answer: is the mesh still running?") from error
+        if sys.stdin.isatty():
+            console.print(f"You are {who}. Write a message; Ctrl-D ends.")
+        owed = asyncio.Semaphore(0)
+        listener = asyncio.create_task(_listen(phone, who, old[-1].seq if old else 0, owed, console))
+        try:
+            said = await _speak(phone, who, console)
+            await _answered(owed, said, console)
+        finally:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
+
+
+async def _speak(phone: Phone, who: str, console: Console) -> int:
+    said = 0
+    async for line in _lines():
+        if not line.strip():
+            continue
+        try:
+            await phone.say(who, line)
+            said += 1
+        except (NotTaken, httpx.HTTPError) as error:
+            console.print(f"[red]not delivered:[/] {error}")
+    return said
+
+
+async def _answered(owed: asyncio.Semaphore, said: int, console: Console) -> None:
+    try:
+        async with asyncio.timeout(LAST_REPLIES_WITHIN_S):
+            for _ in range(said):
+                await owed.acquire()
+    except TimeoutError:
+        console.print(f"[red]not every message was answered within {LAST_REPLIES_WITHIN_S:.0f} s[/]")
+
+
+async def _listen(phone: Phone, who: str, after: int, owed: asyncio.Semaphore, console: Console) -> None:
+    while True:
+        try:
+            for reply in await phone.replies(who, after, 25.0):
+                after = reply.seq
+                console.print(f"[bold green]adiyan[/] {escape(reply.text)}", soft_wrap=True)
+                owed.release()
+        except httpx.HTTPError:
+            await asyncio.sleep(1)
+
+
+async def _lines() -> AsyncIterator[str]:
+    """Read in a daemon thread: a terminal, a pipe and a file alike, and Ctrl-C need not wait for a key."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str | None]()
+
+    def read() -> None:
+        for line in sys.stdin:
+            loop.call_soon_threadsafe(lines.put_nowait, line.rstrip("\r\n"))
+        loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    threading.Thread(target=read, daemon=True, name="stdin").start()
+    while (line := await lines.get()) is not None:
+        yield line

@@ -1,0 +1,352 @@
+"""The skills of the mesh's own agents, and what they take and return. Agents meet here and never import one another."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from mesh.access import DRIVE_LEDGER
+from mesh.envelope import Wire
+from mesh.skills import Card, Skill
+
+
+class Nothing(Wire):
+    pass
+
+
+# ── evidence and answers ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Source(Wire):
+    """What a claim stands on."""
+
+    kind: Literal["document", "memory"]
+    name: str
+    """A file name without its owner, or when the person said it."""
+    section: str = ""
+    quote: str = ""
+    reference: str = ""
+    """`document_id#chunk` or a fact's id."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} › {self.section}" if self.section else self.name
+
+
+class Memory(Wire):
+    fact_id: str
+    text: str
+    told_at: datetime
+    score: float
+
+
+class Line(Wire):
+    """One line of the conversation so far."""
+
+    who: Literal["person", "mesh"]
+    text: str
+
+
+class Ask(Wire):
+    """What every routable skill takes. The order is fixed: memory, history, message."""
+
+    memories: tuple[Memory, ...] = ()
+    history: tuple[Line, ...] = ()
+    text: str
+    message_id: str = ""
+
+
+class Answer(Wire):
+    """`grounded=False`: this skill has nothing that the message could stand on; another may."""
+
+    text: str = ""
+    sources: tuple[Source, ...] = ()
+    grounded: bool = False
+    confidence: float = 0.0
+
+
+# ── orchestrator ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Turn(Wire):
+    chat: str
+    text: str
+    media: int = 0
+    message_id: str
+    history: tuple[Line, ...] = ()
+
+
+class Reply(Wire):
+    text: str
+    sources: tuple[Source, ...] = ()
+    skill: str = ""
+    """Which skill answered; empty for the orchestrator's own words."""
+    steps: tuple[str, ...] = ()
+    """`skill outcome milliseconds`, in order: why it said that."""
+
+
+class Chat(Wire):
+    chat: str
+
+
+CONVERSE = Skill(
+    name="orchestrator.converse",
+    takes=Turn,
+    returns=Reply,
+    needs="chat:converse",
+    within=timedelta(seconds=45),
+)
+TAKE_TURNS = Skill(
+    name="orchestrator.take_turns",
+    takes=Chat,
+    returns=Nothing,
+    needs=DRIVE_LEDGER,
+    within=timedelta(minutes=10),
+)
+CLEAR_TO_SEND = Skill(
+    name="orchestrator.clear_to_send",
+    takes=Nothing,
+    returns=Nothing,
+    needs="chat:converse",
+    within=timedelta(seconds=5),
+    fresh=True,
+)
+
+# ── knowledge: the six read paths, ingestion, and answers ─────────────────────────────────────────────────────────
+
+
+class DocumentCard(Wire):
+    document_id: str
+    name: str
+    owner: str
+    visibility: Literal["private", "global"]
+    size: int
+    chunks: int
+    ingested_at: datetime
+    troubles: tuple[str, ...] = ()
+
+
+class DocumentCards(Wire):
+    documents: tuple[DocumentCard, ...]
+
+
+class Found(Wire):
+    document: DocumentCard
+    passage: str
+    heading_path: tuple[str, ...]
+    part: str
+    score: float
+
+
+class Findings(Wire):
+    found: tuple[Found, ...]
+    level: str = "hybrid"
+    """Which level of the cascade answered."""
+
+
+class Search(Wire):
+    text: str
+    limit: int = 4
+
+
+class SearchWithin(Wire):
+    document_id: str
+    text: str
+    limit: int = 5
+
+
+class DocumentName(Wire):
+    name: str
+    """A file name, or words about what is in it."""
+
+
+class DocumentRef(Wire):
+    document_id: str
+
+
+class DocumentText(Wire):
+    document: DocumentCard
+    text: str
+
+
+class DocumentFile(Wire):
+    document: DocumentCard
+    media_type: str
+    raw: bytes
+
+
+class Ingest(Wire):
+    name: str
+    raw: bytes
+    owner: str = ""
+    """Somebody else's document: only the system owner may say so."""
+    visibility: Literal["private", "global"] = "private"
+
+
+class Ingested(Wire):
+    document: DocumentCard
+    outcome: Literal["added", "replaced", "unchanged"]
+    parts: int
+    troubles: tuple[str, ...] = ()
+    """Each part that yielded no text, and why."""
+
+
+_READ = "knowledge:search"
+
+RETRIEVE_KNOWLEDGE_BASE = Skill(
+    name="knowledge.retrieve_knowledge_base",
+    takes=Search,
+    returns=Findings,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
+SEARCH_WITHIN_DOCUMENT = Skill(
+    name="knowledge.search_within_document",
+    takes=SearchWithin,
+    returns=Findings,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
+FIND_SOURCE_DOCUMENT = Skill(
+    name="knowledge.find_source_document",
+    takes=DocumentName,
+    returns=DocumentCards,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
+GET_DOCUMENT_TEXT = Skill(
+    name="knowledge.get_document_text",
+    takes=DocumentRef,
+    returns=DocumentText,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
+GET_DOCUMENT = Skill(
+    name="knowledge.get_document",
+    takes=DocumentRef,
+    returns=DocumentFile,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
+LIST_DOCUMENTS = Skill(
+    name="knowledge.list_documents",
+    takes=Nothing,
+    returns=DocumentCards,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
+READ_PATHS = (
+    RETRIEVE_KNOWLEDGE_BASE,
+    SEARCH_WITHIN_DOCUMENT,
+    FIND_SOURCE_DOCUMENT,
+    GET_DOCUMENT_TEXT,
+    GET_DOCUMENT,
+    LIST_DOCUMENTS,
+)
+INGEST = Skill(
+    name="knowledge.ingest",
+    takes=Ingest,
+    returns=Ingested,
+    needs="documents:add",
+    within=timedelta(minutes=10),
+)
+ANSWER_FROM_DOCUMENTS = Skill(
+    name="knowledge.answer",
+    takes=Ask,
+    returns=Answer,
+    needs=_READ,
+    within=timedelta(seconds=20),
+    card=Card(
+        summary="Answers a question from the documents that the person may see.",
+        examples=(
+            "How much does a room cost?",
+            "What is your refund policy?",
+            "When are you open on Sunday?",
+            "tell me about the cancellation rules",
+            "price of the deluxe package",
+            "I need the delivery times",
+            "What does my contract say about notice?",
+            "¿Cuánto cuesta la habitación?",
+            "Do you offer parking?",
+            "Who signed the agreement?",
+        ),
+        hears="question",
+    ),
+)
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Recall(Wire):
+    about: str
+    limit: int = 5
+
+
+class Recalled(Wire):
+    memories: tuple[Memory, ...]
+
+
+class Remember(Wire):
+    text: str
+    message_id: str
+    said_at: datetime
+
+
+class Remembered(Wire):
+    """Texts of the facts that were new, said again, or replaced by a new one."""
+
+    new: tuple[str, ...] = ()
+    restated: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
+
+
+RECALL = Skill(name="memory.recall", takes=Recall, returns=Recalled, needs="memory:recall", within=timedelta(seconds=4))
+REMEMBER = Skill(
+    name="memory.remember",
+    takes=Remember,
+    returns=Remembered,
+    needs="memory:write",
+    within=timedelta(seconds=30),
+)
+ANSWER_FROM_MEMORY = Skill(
+    name="memory.answer",
+    takes=Ask,
+    returns=Answer,
+    needs="memory:recall",
+    within=timedelta(seconds=10),
+    card=Card(
+        summary="Answers a question about what the person told earlier about themselves.",
+        examples=(
+            "What is my favourite colour?",
+            "When is my birthday?",
+            "What did I tell you about my allergies?",
+            "What's my dog's name?",
+            "Do you remember where I live?",
+            "Who is my doctor?",
+            "What do you know about me?",
+            "¿Cuál es mi color favorito?",
+        ),
+        hears="question",
+    ),
+)
+NOTE = Skill(
+    name="memory.note",
+    takes=Ask,
+    returns=Answer,
+    needs="memory:write",
+    within=timedelta(seconds=15),
+    card=Card(
+        summary="Takes in something that the person tells about themselves, or a correction of it.",
+        examples=(
+            "My favourite colour is blue.",
+            "I am allergic to peanuts.",
+            "Actually, my birthday is on 4 May.",
+            "I moved to Lyon last month.",
+            "Please remember that I prefer mornings.",
+            "We have two children.",
+            "My room number is 12.",
+            "No, I meant Thursday.",
+        ),
+        hears="statement",
+    ),
+)

@@ -1,0 +1,263 @@
+"""What the mesh needs of the world, one protocol each. Adapters live in `mesh.adapters`; every store method takes a
+`Grant` and scopes the query itself by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from mesh.access import Grant
+
+Vector = Sequence[float]
+Visibility = Literal["private", "global"]
+
+
+# ── who may what ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    identity: str
+    name: str
+    tier: str
+    blocked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    name: str
+    permissions: frozenset[str]
+    refusal: str = ""
+    """What a person on this tier reads when something is not covered; empty for the usual words."""
+
+
+class Directory(Protocol):
+    """Clients and tiers. Raises `Unavailable` when it can't be read: the gate then lets nobody in."""
+
+    async def client(self, identity: str) -> Client | None: ...
+    async def tier(self, name: str) -> Tier | None: ...
+
+
+class Roster(Directory, Protocol):
+    """The directory as the owner edits it, from the command line."""
+
+    async def register(self, client: Client) -> Client | None:
+        """Returns what was there before. Raises `NotFound` for a tier that does not exist."""
+        ...
+
+    async def clients(self) -> list[Client]: ...
+    async def tiers(self) -> list[Tier]: ...
+    async def seed(self, tiers: Sequence[Tier], agents: Sequence[dict[str, object]]) -> None:
+        """Adds what is missing; never overwrites what the owner has changed since."""
+        ...
+
+    async def agents(self) -> list[dict[str, object]]: ...
+    async def close(self) -> None: ...
+
+
+# ── models ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Embedder(Protocol):
+    """Unit-length vectors of `dims` floats, in the order of the texts. Raises `Unavailable`."""
+
+    dims: int
+    model: str
+
+    async def documents(self, texts: Sequence[str]) -> list[Vector]: ...
+    async def queries(self, texts: Sequence[str]) -> list[Vector]: ...
+    async def alike(self, texts: Sequence[str]) -> list[Vector]:
+        """For comparing texts of one kind with one another: facts, sentences, example utterances."""
+        ...
+
+
+# ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One page, slide or sheet, or the whole of a text file. `trouble` says why `text` is empty, if it is."""
+
+    label: str
+    text: str
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    index: int
+    text: str
+    heading_path: tuple[str, ...] = ()
+    part: str = ""
+    start: int = 0
+    """Offset, in characters, into the text of its part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`document_id` follows from owner and name; `sha256` from the bytes. The server stamps all of it."""
+
+    document_id: str
+    owner: str
+    name: str
+    visibility: Visibility
+    sha256: str
+    size: int
+    media_type: str
+    ingested_at: datetime
+    chunks: int
+    parts: tuple[Part, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk that a search found. `dense` is a cosine, `sparse` a BM25 score; None where it is not known."""
+
+    document_id: str
+    source_filename: str
+    """`<owner>/<name>`."""
+    chunk: Chunk
+    dense: float | None
+    sparse: float | None
+    ingested_at: datetime
+
+
+class Shelf(Protocol):
+    """Raw files and their index: the source of truth. Only what the grant may see exists for it."""
+
+    async def put(
+        self, grant: Grant, document: Document, raw: bytes, chunks: Sequence[Chunk], *, complete: bool
+    ) -> None:
+        """`complete=False` keeps the bytes; the version that was live stays live until it is put as complete."""
+        ...
+
+    async def documents(self, grant: Grant, *, only: Sequence[str] | None = None) -> list[Document]:
+        """By name; of the parts, only those in trouble. `only` are document ids."""
+        ...
+
+    async def document(self, grant: Grant, document_id: str) -> Document | None: ...
+    async def named(self, grant: Grant, name: str) -> list[Document]:
+        """By exact file name, case ignored; the grant's own before those of others."""
+        ...
+
+    async def raw(self, grant: Grant, document_id: str, *, unfinished: bool = False) -> bytes | None: ...
+    async def unfinished(self, grant: Grant) -> list[Document]:
+        """Versions whose ingestion was interrupted, with their parts."""
+        ...
+
+    def hold(self, document_id: str) -> AbstractAsyncContextManager[None]:
+        """One ingestion of a document at a time, in all processes; the others wait."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class PassageIndex(Protocol):
+    """Vectors: derived from the shelf, and made again from it."""
+
+    async def put(
+        self,
+        grant: Grant,
+        document: Document,
+        chunks: Sequence[Chunk],
+        vectors: Sequence[Vector],
+    ) -> None:
+        """Swaps: the old version answers until the new one is complete. Safe to repeat."""
+        ...
+
+    async def search(
+        self, grant: Grant, text: str, vector: Vector, *, limit: int, within: str | None = None
+    ) -> list[Passage]:
+        """The union of both legs, each `limit` long, unfused. `within` is a document id."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    fact_id: str
+    text: str
+    told_at: datetime
+    message_id: str = ""
+    similarity: float = 1.0
+    """Cosine to what was asked, as the store measured it; before recency."""
+    superseded_by: str = ""
+    """Empty while it is live."""
+
+
+class FactStore(Protocol):
+    """What people told, each person's apart. There is no way to name another person: the grant is the person."""
+
+    async def add(self, grant: Grant, text: str, *, told_at: datetime, message_id: str) -> Fact: ...
+    async def nearest(self, grant: Grant, about: str, *, limit: int) -> list[Fact]:
+        """Live facts only, most similar first."""
+        ...
+
+    async def all(self, grant: Grant) -> list[Fact]:
+        """Live facts, oldest first."""
+        ...
+
+    async def told_in(self, grant: Grant, message_id: str) -> list[Fact]:
+        """What one message gave, live or not: so that a message told twice is stored once."""
+        ...
+
+    async def supersede(self, grant: Grant, fact_id: str, *, by: str, at: datetime) -> None:
+        """Keeps the fact, out of the ranking. Raises `NotFound` for what is not this person's."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+# ── the channel ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """A message as the provider gave it. `sender` and `recipient` are identities without the `whatsapp:` of Twilio
+    when they are numbers; `fields` keeps everything, including what we do not know yet."""
+
+    message_id: str
+    sender: str
+    recipient: str
+    text: str
+    fields: dict[str, str]
+    media: int = 0
+
+    @property
+    def chat(self) -> str:
+        return f"{self.recipient}|{self.sender}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of a message of ours: `queued`, `sent`, `delivered`, `read`, `failed` or `undelivered`."""
+
+    provider_id: str
+    state: str
+    error_code: str = ""
+
+
+class Channel(Protocol):
+    """Sends. Raises `Throttled`, `Ambiguous` or `Refused`."""
+
+    limit: int
+    """The longest text, in characters."""
+
+    async def send(self, *, sender: str, recipient: str, text: str) -> str:
+        """Returns the provider's id."""
+        ...
+
+    async def find(self, *, sender: str, recipient: str, text: str, since: datetime) -> list[str]:
+        """The provider's ids of messages like this that it holds since then, oldest first: for settling an ambiguous
+        send. An error says nothing about the message."""
+        ...
+
+    async def close(self) -> None: ...

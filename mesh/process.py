@@ -1,0 +1,116 @@
+"""One process of the mesh: an agent's worker, or the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from mesh import logs
+from mesh.errors import MeshError, Misconfigured
+from mesh.settings import Settings
+
+log = logging.getLogger(__name__)
+
+GATEWAY = "gateway"
+
+
+def run(name: str, settings: Settings) -> int:
+    """Until a signal ends it. Returns the exit code; a `MeshError` is one line in the log."""
+    logs.set_up(name, settings.log_level)
+    try:
+        uvloop.run(_gateway(settings) if name == GATEWAY else _agent(name, settings))
+    except MeshError as error:
+        log.error("! %s", error.user_text)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+async def _agent(name: str, settings: Settings) -> None:
+    from mesh.access import Gate
+    from mesh.bus import Bus
+    from mesh.cards import announce
+    from mesh.dispatch import Dispatcher
+    from mesh.wiring import Parts
+    from mesh.worker import MeshWorker
+
+    async with Bus(settings.redis_url) as bus, Parts(settings, bus) as parts:
+        roster = await parts.roster()
+        agent = load_agent(name, await roster.agents())
+        gate = Gate(roster, system_owner=settings.system_owner, unknown_tier=settings.unknown_tier)
+        async with agent.opens(parts) as own:
+            await announce(bus.redis, agent.skills)
+            worker = MeshWorker(name, Dispatcher(agent, own, gate, bus), settings.redis_url)
+            log.info("ready agent=%s skills=%d", name, len(agent.skills))
+            say_ready()
+            await worker.serve()
+            log.info("stopped agent=%s", name)
+
+
+def load_agent(name: str, entries: list[dict[str, object]]) -> Any:
+    """By dotted path from the configuration: the mesh imports no agent itself."""
+    entry = next((entry for entry in entries if entry.get("name") == name), None)
+    if entry is None:
+        known = ", ".join(sorted(str(entry.get("name")) for entry in entries))
+        raise Misconfigured(f"There is no agent called {name}. Known: {known}, {GATEWAY}.")
+    module = str(entry.get("module"))
+    try:
+        agent = importlib.import_module(module).agent
+    except ModuleNotFoundError as error:
+        raise Misconfigured(f"Agent {name}: module {module} can't be imported: {error}.") from error
+    except AttributeError as error:
+        raise Misconfigured(f"Agent {name}: module {module} has no `agent`.") from error
+    if agent.name != name:
+        raise Misconfigured(f"Agent {name}: module {module} holds an agent called {agent.name}.")
+    return agent
+
+
+async def _gateway(settings: Settings) -> None:
+    import uvicorn
+
+    from mesh.connections import connect
+    from mesh.gateway.app import create_app
+    from mesh.ledger import Ledger
+
+    redis = connect(settings.redis_url)
+    ledger = Ledger(redis)
+    app = create_app(ledger, public_url=settings.public_url, auth_token=settings.twilio_auth_token)
+    config = uvicorn.Config(
+        app,
+        host=settings.gateway_host,
+        port=settings.gateway_port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=5,
+    )
+    server = uvicorn.Server(config)
+    try:
+        await server.serve()
+    finally:
+        await ledger.close()
+        await redis.aclose()
+
+
+def say_ready() -> None:
+    from mesh.embedded.supervisor import READY_FILE
+
+    file = os.environ.get(READY_FILE)
+    if file:
+        Path(file).touch()
+
+
+async def until_signalled() -> None:
+    """Returns on SIGINT or SIGTERM."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stopped.set)
+    await stopped.wait()

@@ -1,0 +1,179 @@
+"""Settings: the environment over `config/mesh.yaml`. A wrong one stops start-up with a sentence that names it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+from pydantic import Field, HttpUrl, ValidationError, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+
+from mesh.errors import Misconfigured
+
+ROOT = Path(__file__).resolve().parent.parent
+IDENTITY = re.compile(r"\+[1-9]\d{6,14}|whatsapp:[A-Za-z0-9._-]{3,64}")
+
+
+class Settings(BaseSettings):
+    """Each name below may be set in `config/mesh.yaml`, or in upper case in the environment."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_ignore_empty=True)
+
+    # where things are
+    adiyan_home: Path = Field(default=ROOT / ".adiyan", description="All data of the embedded parts and the agents.")
+    adiyan_config: Path = Field(default=ROOT / "config", description="mesh.yaml, tiers.yaml and agents/*.yaml.")
+
+    # addresses: each one that is empty is started as an embedded part
+    redis_url: str = ""
+    mongodb_uri: str = ""
+    mongodb_database: str = "adiyan"
+    qdrant_url: str = ""
+    ollama_host: str = ""
+    production: bool = Field(default=False, description="Refuses embedded parts and the simulated provider.")
+
+    # models
+    embedding_model: str = "multilingual-e5-small"
+    embedding_dims: int = Field(default=384, ge=8, le=8192)
+    embedding_query_prefix: str = "query: "
+    embedding_document_prefix: str = "passage: "
+
+    # the channel
+    twilio_account_sid: str = Field(default="", description="Empty: the simulated Twilio is started.")
+    twilio_auth_token: str = ""
+    twilio_number: str = "+14155238886"
+    twilio_api_base: str = "https://api.twilio.com"
+    public_url: str = Field(default="", description="The address that the provider calls, exactly as configured there.")
+    gateway_host: str = "127.0.0.1"
+    gateway_port: int = Field(default=8080, ge=0, le=65535, description="0, or a busy one: another is picked.")
+
+    # who
+    system_owner: str = "+15550000000"
+    unknown_tier: str = Field(default="stranger", description="The tier of senders who are not registered.")
+
+    # behaviour
+    turn_seconds: float = Field(default=60, gt=1, le=600, description="The longest that one turn may take.")
+    log_level: str = "INFO"
+
+    _yaml: ClassVar[Path | None] = None
+
+    @field_validator("system_owner")
+    @classmethod
+    def _is_identity(cls, value: str) -> str:
+        if not IDENTITY.fullmatch(value):
+            raise ValueError("is not an identity such as +15551230001")
+        return value
+
+    @field_validator("log_level")
+    @classmethod
+    def _is_level(cls, value: str) -> str:
+        if value.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
+        return value.upper()
+
+    @field_validator("redis_url")
+    @classmethod
+    def _is_redis(cls, value: str) -> str:
+        return _scheme(value, "redis://", "rediss://", "unix://")
+
+    @field_validator("mongodb_uri")
+    @classmethod
+    def _is_mongodb(cls, value: str) -> str:
+        return _scheme(value, "mongodb://", "mongodb+srv://")
+
+    @field_validator("qdrant_url", "ollama_host", "public_url", "twilio_api_base")
+    @classmethod
+    def _is_http(cls, value: str) -> str:
+        if value:
+            HttpUrl(_scheme(value, "http://", "https://"))
+        return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _production_is_complete(self) -> Settings:
+        if self.production:
+            for name in (
+                "redis_url",
+                "mongodb_uri",
+                "qdrant_url",
+                "ollama_host",
+                "twilio_account_sid",
+                "public_url",
+            ):
+                if not getattr(self, name):
+                    raise ValueError(f"{name} ({name.upper()}) must be set when production is true")
+        if self.twilio_account_sid and not self.twilio_auth_token:
+            raise ValueError("twilio_auth_token (TWILIO_AUTH_TOKEN) must be set together with twilio_account_sid")
+        if self.twilio_account_sid and not self.public_url:
+            raise ValueError("public_url (PUBLIC_URL) must be set together with twilio_account_sid")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        sources: list[PydanticBaseSettingsSource] = [init_settings, env_settings]
+        if cls._yaml is not None:
+            sources.append(YamlConfigSettingsSource(settings_cls, yaml_file=cls._yaml))
+        return tuple(sources)
+
+
+def load(**given: Any) -> Settings:
+    """Raises `Misconfigured`, whose text names the setting, where it was read, and what is wrong with it."""
+    config = Path(given.get("adiyan_config") or os.environ.get("ADIYAN_CONFIG") or ROOT / "config")
+    file = config / "mesh.yaml"
+    if not file.is_file():
+        raise Misconfigured(f"{file} does not exist: set ADIYAN_CONFIG to the folder that holds mesh.yaml.")
+    chosen = type("Settings", (Settings,), {"_yaml": file, "__doc__": Settings.__doc__})
+    try:
+        settings: Settings = chosen(**{"adiyan_config": config, **given})
+    except ValidationError as error:
+        raise Misconfigured(_sentence(error, file)) from error
+    except yaml.YAMLError as error:
+        raise Misconfigured(f"{file} is not valid YAML: {_one_line(str(error))}") from error
+    return settings
+
+
+def read_yaml(file: Path) -> Any:
+    try:
+        return yaml.safe_load(file.read_text("utf-8"))
+    except yaml.YAMLError as error:
+        raise Misconfigured(f"{file} is not valid YAML: {_one_line(str(error))}") from error
+    except OSError as error:
+        raise Misconfigured(f"{file} can't be read: {error.strerror}") from error
+
+
+def _scheme(value: str, *allowed: str) -> str:
+    if value and not value.startswith(allowed):
+        raise ValueError(f"must begin with {' or '.join(allowed)}")
+    return value
+
+
+def _sentence(error: ValidationError, file: Path) -> str:
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(name, Settings.model_fields, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        return f"{file}: there is no setting called {name}.{hint}"
+    message = _one_line(first["msg"].removeprefix("Value error, "))
+    if not name:
+        return f"{message} (in the environment or in {file})."
+    place = f"environment variable {name.upper()}" if name.upper() in os.environ else str(file)
+    return f"Setting {name} ({place}): {message}; it is {first['input']!r}."
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

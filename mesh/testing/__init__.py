@@ -1,0 +1,1 @@
+"""Doubles of the world outside: they speak the real protocols, over sockets."""

@@ -1,0 +1,485 @@
+"""The simulated Twilio: its REST form, its signed webhooks, and a control side under `/simulate`. A process of its own:
+
+    python -m mesh.testing.twilio --port 9010 --webhook http://127.0.0.1:8080/whatsapp/twilio
+
+It prints its address when it listens (`--port 0` picks one), keeps the newest 10,000 of everything in memory, and is
+driven by `mesh.testing.phone.Phone`. As with Twilio, a webhook that fails is not sent again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import hmac
+import json
+import math
+import re
+import secrets
+import socket
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from itertools import takewhile
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, address, identity, signature
+from mesh.errors import Malformed
+
+KEPT = 10_000
+BODY_LIMIT = 1600
+LONGEST_WAIT = 60.0
+VERSION = "2010-04-01"
+HANG_SECONDS = 600.0
+
+_TEXTS = {
+    20003: "Authenticate",
+    20429: "Too Many Requests",
+    21602: "Message body is required.",
+    21603: "A 'From' phone number is required.",
+    21604: "A 'To' phone number is required.",
+    21617: "The concatenated message body exceeds the 1600 character limit.",
+    21910: "Invalid 'From' and 'To' pair. 'From' and 'To' should be of the same channel",
+    63007: "Twilio could not find a Channel with the specified From address",
+    63024: "Invalid message recipient",
+}
+
+
+@dataclass(frozen=True)
+class Account:
+    sid: str
+    token: str
+    number: str
+    webhook: str
+    status_url: str = ""
+
+
+@dataclass
+class Message:
+    seq: int
+    sid: str
+    to: str
+    sender: str
+    body: str
+    direction: str
+    status: str
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+    sent: datetime | None = None
+
+    def resource(self, account: str) -> dict[str, Any]:
+        """As Twilio's REST form has it."""
+        uri = f"/{VERSION}/Accounts/{account}/Messages/{self.sid}"
+        created = format_datetime(self.created)
+        return {
+            "account_sid": account,
+            "api_version": VERSION,
+            "body": self.body,
+            "date_created": created,
+            "date_sent": format_datetime(self.sent) if self.sent else None,
+            "date_updated": created,
+            "direction": self.direction,
+            "error_code": None,
+            "error_message": None,
+            "from": self.sender,
+            "messaging_service_sid": None,
+            "num_media": "0",
+            "num_segments": "1",
+            "price": None,
+            "price_unit": None,
+            "sid": self.sid,
+            "status": self.status,
+            "subresource_uris": {"media": f"{uri}/Media.json"},
+            "tags": None,
+            "to": self.to,
+            "uri": f"{uri}.json",
+        }
+
+    def reply(self) -> dict[str, Any]:
+        """As the control side has it: people by their identity."""
+        people = {"to": identity(self.to), "from": identity(self.sender)}
+        return {"seq": self.seq, "sid": self.sid, **people, "body": self.body, "at": self.created.isoformat()}
+
+
+@dataclass(frozen=True)
+class Post:
+    """A webhook that was sent. `status` 0: nobody took it, and `error` says why."""
+
+    message_sid: str
+    event: str
+    at: str
+    status: int
+    ms: float
+    error: str = ""
+
+
+class Exchange:
+    """All state, and everything that goes out to the webhooks."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.messages: deque[Message] = deque(maxlen=KEPT)
+        self.posts: deque[Post] = deque(maxlen=KEPT)
+        self.script: deque[dict[str, Any]] = deque()
+        self.news = asyncio.Condition()
+        self.closing = asyncio.Event()
+        self._seq = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._http = httpx.AsyncClient(timeout=httpx.Timeout(15.0, connect=5.0), trust_env=False)
+
+    async def stop_waiting(self) -> None:
+        """Lets every open request end, so that the process can."""
+        self.closing.set()
+        async with self.news:
+            self.news.notify_all()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._http.aclose()
+
+    async def send(self, to: str, body: str, callback: str) -> Message:
+        """Keeps a message of the mesh, and lets its states follow."""
+        message = self._keep("SM" + secrets.token_hex(16), to, f"whatsapp:{self.account.number}", body, "outbound-api")
+        async with self.news:
+            self.news.notify_all()
+        task = asyncio.create_task(self._follow(message, callback or self.account.status_url))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return message
+
+    async def receive(self, form: Mapping[str, str]) -> Post:
+        """A person's message: Twilio keeps it, whether or not the webhook takes it."""
+        sid = form.get("MessageSid", "")
+        if not any(kept.sid == sid for kept in self.messages):
+            self._keep(sid, form.get("To", ""), form.get("From", ""), form.get("Body", ""), "inbound")
+        return await self._post(self.account.webhook, "inbound", sid, list(form.items()))
+
+    def replies(self, after: int, to: str) -> list[dict[str, Any]]:
+        """Oldest first; looked for from the newest back, so that many who wait stay cheap."""
+        recipient = address(to) if to else ""
+        recent = takewhile(lambda message: message.seq > after, reversed(self.messages))
+        fit = [each for each in recent if each.direction != "inbound" and recipient in ("", each.to)]
+        return [message.reply() for message in reversed(fit)]
+
+    def _keep(self, sid: str, to: str, sender: str, body: str, direction: str) -> Message:
+        self._seq += 1
+        status = "received" if direction == "inbound" else "queued"
+        message = Message(self._seq, sid, to, sender, body, direction, status)
+        message.sent = message.created if direction == "inbound" else None
+        self.messages.append(message)
+        return message
+
+    async def _follow(self, message: Message, callback: str) -> None:
+        """Queued is in the REST answer; Twilio posts what comes after it."""
+        for state in ("sent", "delivered"):
+            message.status = state
+            message.sent = message.sent or datetime.now(UTC)
+            if callback:
+                await self._post(callback, state, message.sid, self._status_form(message))
+
+    def _status_form(self, message: Message) -> Pairs:
+        return [
+            ("SmsSid", message.sid),
+            ("SmsStatus", message.status),
+            ("MessageStatus", message.status),
+            ("ChannelToAddress", message.to.removeprefix("whatsapp:")),
+            ("To", message.to),
+            ("ChannelPrefix", "whatsapp"),
+            ("MessageSid", message.sid),
+            ("AccountSid", self.account.sid),
+            ("From", message.sender),
+            ("ApiVersion", VERSION),
+        ]
+
+    async def _post(self, url: str, event: str, sid: str, form: Pairs) -> Post:
+        headers = {
+            SIGNATURE_HEADER: signature(url, form, self.account.token),
+            "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8",
+            "I-Twilio-Idempotency-Token": secrets.token_hex(16),
+            "User-Agent": "TwilioProxy/1.1",
+        }
+        at, started = datetime.now(UTC).isoformat(), time.perf_counter()
+        status, error = 0, ""
+        try:
+            status = (await self._http.post(url, content=urlencode(form), headers=headers)).status_code
+        except httpx.HTTPError as trouble:
+            error = type(trouble).__name__
+        post = Post(sid, event, at, status, round((time.perf_counter() - started) * 1000, 1), error)
+        self.posts.append(post)
+        return post
+
+
+# ── Twilio's REST form ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _error(status: int, code: int, text: str = "", headers: Mapping[str, str] | None = None) -> JSONResponse:
+    message = text or _TEXTS.get(code, "The request failed")
+    more = f"https://www.twilio.com/docs/errors/{code}"
+    body = {"code": code, "message": message, "more_info": more, "status": status}
+    return JSONResponse(body, status, headers=headers)
+
+
+def _not_found(request: Request) -> JSONResponse:
+    return _error(404, 20404, f"The requested resource {request.url.path} was not found")
+
+
+def _stranger(request: Request) -> JSONResponse | None:
+    account = _exchange(request).account
+    expected = "Basic " + base64.b64encode(f"{account.sid}:{account.token}".encode()).decode()
+    given = request.headers.get("authorization", "")
+    if request.path_params["account"] == account.sid and hmac.compare_digest(given.encode(), expected.encode()):
+        return None
+    return _error(401, 20003, headers={"WWW-Authenticate": 'Basic realm="Twilio API"'})
+
+
+async def create_message(request: Request) -> Response:
+    exchange = _exchange(request)
+    form = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
+    trouble = _stranger(request) or _unfit(form, exchange.account)
+    if trouble:
+        return trouble
+    step = exchange.script.popleft() if exchange.script else {"do": "accept"}
+    match step["do"]:
+        case "throttle":
+            return _error(429, 20429, headers={"Retry-After": str(step.get("retry_after", 1))})
+        case "fail":
+            return _error(int(step.get("status", 503)), 20500, "Service unavailable")
+        case "refuse":
+            return _error(400, int(step.get("code", 63024)))
+        case "hang":
+            await _hang(request, float(step.get("seconds", HANG_SECONDS)))
+            return _error(503, 20500)
+    message = await exchange.send(form["To"], form["Body"], form.get("StatusCallback", ""))
+    answer = JSONResponse(message.resource(exchange.account.sid), 201)
+    if step["do"] == "accept_then_hang":
+        await _hang(request, float(step.get("seconds", HANG_SECONDS)))
+    if step["do"] == "accept_then_fail":
+        return _error(int(step.get("status", 503)), 20500, "Service unavailable")
+    return answer
+
+
+def _unfit(form: Mapping[str, str], account: Account) -> JSONResponse | None:
+    for name, code in (("To", 21604), ("From", 21603), ("Body", 21602)):
+        if not form.get(name):
+            return _error(400, code)
+    if form["From"] != f"whatsapp:{account.number}":
+        return _error(400, 63007)
+    try:
+        identity(form["To"])
+    except Malformed:
+        return _error(400, 21910)
+    return _error(400, 21617) if len(form["Body"]) > BODY_LIMIT else None
+
+
+async def _hang(request: Request, seconds: float) -> None:
+    """Until then, or until the caller gives up, or this process stops."""
+    waits = {asyncio.create_task(_gone(request)), asyncio.create_task(_exchange(request).closing.wait())}
+    _, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+
+
+async def _gone(request: Request) -> bool:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    return True
+
+
+async def list_messages(request: Request) -> Response:
+    """Newest first, by pages."""
+    trouble = _stranger(request)
+    if trouble:
+        return trouble
+    query, exchange = request.query_params, _exchange(request)
+    size = min(max(int(query.get("PageSize", "50")), 1), 1000)
+    page = max(int(query.get("Page", "0")), 0)
+    fit = [message for message in reversed(exchange.messages) if _fits(message, query)]
+    start = page * size
+    shown = fit[start : start + size]
+
+    def uri(number: int) -> str:
+        kept = {name: value for name, value in query.items() if name not in ("Page", "PageSize", "PageToken")}
+        token = {"PageToken": f"PA{number}"} if number else {}
+        return f"{request.url.path}?{urlencode({**kept, 'PageSize': size, 'Page': number, **token})}"
+
+    return JSONResponse(
+        {
+            "messages": [message.resource(exchange.account.sid) for message in shown],
+            "page": page,
+            "page_size": size,
+            "start": start,
+            "end": start + max(len(shown) - 1, 0),
+            "uri": uri(page),
+            "first_page_uri": uri(0),
+            "next_page_uri": uri(page + 1) if len(fit) > start + size else None,
+            "previous_page_uri": uri(page - 1) if page else None,
+        }
+    )
+
+
+def _fits(message: Message, query: Mapping[str, str]) -> bool:
+    """A message that is not sent yet has no date to be filtered by."""
+    if query.get("To", message.to) != message.to or query.get("From", message.sender) != message.sender:
+        return False
+    day = message.sent.date().isoformat() if message.sent else ""
+    on, before, after = (query.get(name, "")[:10] for name in ("DateSent", "DateSent<", "DateSent>"))
+    return (not on or day == on) and (not before or "" < day <= before) and (not after or day >= after)
+
+
+async def fetch_message(request: Request) -> Response:
+    trouble = _stranger(request)
+    if trouble:
+        return trouble
+    exchange = _exchange(request)
+    for message in reversed(exchange.messages):
+        if message.sid == request.path_params["sid"]:
+            return JSONResponse(message.resource(exchange.account.sid))
+    return _not_found(request)
+
+
+# ── the control side ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def simulate_inbound(request: Request) -> Response:
+    """`fields` adds to the form or changes it; null takes a field away."""
+    asked, account = await request.json(), _exchange(request).account
+    text = str(asked.get("text", "")).encode("utf-8", "replace").decode()
+    sid = asked.get("message_sid") or "SM" + secrets.token_hex(16)
+    form = _inbound_form(account, sid, address(asked["from"]), address(asked.get("to") or account.number), text)
+    form.update(asked.get("fields") or {})
+    post = await _exchange(request).receive({name: str(value) for name, value in form.items() if value is not None})
+    return JSONResponse({"message_sid": sid, "status": post.status, "ms": post.ms, "error": post.error})
+
+
+def _inbound_form(account: Account, sid: str, sender: str, to: str, text: str) -> dict[str, Any]:
+    number = re.fullmatch(r"whatsapp:\+([0-9]+)", sender)
+    identified = {"WaId": number[1]} if number else {"ExternalUserId": sender.removeprefix("whatsapp:")}
+    return {
+        "SmsMessageSid": sid,
+        "NumMedia": "0",
+        "ProfileName": "Somebody",
+        "MessageType": "text",
+        "SmsSid": sid,
+        **identified,
+        "SmsStatus": "received",
+        "Body": text,
+        "To": to,
+        "NumSegments": "1",
+        "ReferralNumMedia": "0",
+        "MessageSid": sid,
+        "AccountSid": account.sid,
+        "From": sender,
+        "ApiVersion": VERSION,
+    }
+
+
+async def simulate_replies(request: Request) -> Response:
+    query, exchange = request.query_params, _exchange(request)
+    after, to = int(query.get("after_seq", "0")), query.get("to", "")
+    wait = float(query.get("wait", "0"))
+    wait = min(max(wait, 0.0), LONGEST_WAIT) if math.isfinite(wait) else 0.0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait), exchange.news:
+            await exchange.news.wait_for(lambda: exchange.closing.is_set() or exchange.replies(after, to))
+    return JSONResponse(exchange.replies(after, to))
+
+
+async def simulate_log(request: Request) -> Response:
+    exchange = _exchange(request)
+    posts: dict[str, list[dict[str, Any]]] = {"inbound": [], "callbacks": []}
+    for post in exchange.posts:
+        posts["inbound" if post.event == "inbound" else "callbacks"].append(asdict(post))
+    return JSONResponse({**posts, "outbound": [*exchange.replies(0, "")], "script": [*exchange.script]})
+
+
+async def simulate_script(request: Request) -> Response:
+    """Takes the place of what was left of the script before."""
+    exchange, steps = _exchange(request), (await request.json())["next"]
+    known = {"accept", "throttle", "fail", "accept_then_hang", "accept_then_fail", "refuse", "hang"}
+    unknown = [step.get("do") for step in steps if step.get("do") not in known]
+    if unknown:
+        return JSONResponse({"error": f"I can't do {unknown[0]!r}; I know {', '.join(sorted(known))}."}, 400)
+    exchange.script = deque(steps, maxlen=KEPT)
+    return JSONResponse({"next": steps})
+
+
+async def _bad(request: Request, trouble: Exception) -> Response:
+    return JSONResponse({"error": f"{type(trouble).__name__}: {trouble}"}, 400)
+
+
+def _exchange(request: Request) -> Exchange:
+    exchange = request.app.state.exchange
+    assert isinstance(exchange, Exchange)
+    return exchange
+
+
+def create_app(account: Account) -> Starlette:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.exchange = Exchange(account)
+        try:
+            yield
+        finally:
+            await app.state.exchange.close()
+
+    async def alive(request: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    messages = f"/{VERSION}/Accounts/{{account}}/Messages"
+    routes = [
+        Route("/healthz", alive),
+        Route(f"{messages}.json", create_message, methods=["POST"]),
+        Route(f"{messages}.json", list_messages),
+        Route(f"{messages}/{{sid}}.json", fetch_message),
+        Route("/simulate/inbound", simulate_inbound, methods=["POST"]),
+        Route("/simulate/replies", simulate_replies),
+        Route("/simulate/log", simulate_log),
+        Route("/simulate/script", simulate_script, methods=["POST"]),
+    ]
+    bad = dict.fromkeys((ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError), _bad)
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=bad)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._app.state.exchange.stop_waiting()
+        await super().shutdown(sockets)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m mesh.testing.twilio", description="The simulated Twilio.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=9010, help="0 picks a free one")
+    parser.add_argument("--webhook", required=True, help="where a person's messages are posted, and what is signed")
+    parser.add_argument("--status-url", default="", help="for messages that name no StatusCallback")
+    parser.add_argument("--account-sid", default="AC" + "0" * 32)
+    parser.add_argument("--auth-token", default="simulated")
+    parser.add_argument("--number", default="+14155238886")
+    chosen = parser.parse_args(argv)
+    account = Account(chosen.account_sid, chosen.auth_token, chosen.number, chosen.webhook, chosen.status_url)
+    with socket.create_server((chosen.host, chosen.port), backlog=1024) as listener:
+        print(f"simulated Twilio: http://{chosen.host}:{listener.getsockname()[1]}", flush=True)
+        app = create_app(account)
+        config = uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1)
+        _Server(config, app).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

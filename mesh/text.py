@@ -1,0 +1,344 @@
+"""Text as every index, ranking and quotation in the mesh sees it: words, sentences, sparse vectors."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+from zlib import crc32
+
+import regex
+import snowballstemmer
+
+Kind = Literal["sentence", "item", "row", "heading"]
+
+# BM25 weights: chosen by measurement (docs/benchmarks.md). The average is fixed, because a document's vector
+# must not depend on the other documents; it is that of a chunk of up to 800 characters.
+K1 = 0.9
+B = 0.4
+AVERAGE_WORDS = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """`text[start:end]`; never empty, never with white space at either end."""
+
+    start: int
+    end: int
+    kind: Kind = "sentence"
+
+    def of(self, text: str) -> str:
+        return text[self.start : self.end]
+
+
+# --- words -------------------------------------------------------------------------------------------------
+
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_WORD = regex.compile(
+    rf"""
+      (?P<number> \p{{Nd}}+ (?: [.,٬٫] \p{{Nd}}+ )* )
+    | (?P<unspaced> [{_UNSPACED}]+ )
+    | (?P<word> [[\p{{L}}\p{{M}}\p{{N}}]--[{_UNSPACED}]]+ (?: ' [\p{{L}}\p{{M}}]+ )* )
+    """,
+    regex.VERBOSE | regex.V1,
+)
+_THOUSANDS = regex.compile(r"(\d{1,3}(?:([.,٬])\d{3})(?:\2\d{3})*)((?!\2)[.,٫]\d+)?")
+_APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'", "‘": "'", "`": "'", "´": "'"})
+_ARABIC_OPTIONAL = regex.compile(r"[\u064b-\u065f\u0670\u0640]")  # vowel signs and the stretching line
+
+
+def _number(written: str) -> str:
+    """1,200.50 and 1.200,50 and १,२००.५० are one term; 12.30 stays as it is."""
+    number = "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in written)
+    if grouped := _THOUSANDS.fullmatch(number):
+        whole, _, fraction = grouped.groups(default="")
+        return str(regex.sub(r"\D", "", whole)) + (f".{fraction[1:]}" if fraction else "")
+    return number
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str, language: str) -> str:
+    # A stemmer holds the word that it works on, so one is made for each word: threads share nothing.
+    return str(snowballstemmer.stemmer(language).stemWord(word))
+
+
+@lru_cache(maxsize=1 << 16)
+def _normal(word: str) -> str:
+    """A word that is not in a script without spaces: apostrophes resolved, accents off Latin, stemmed.
+
+    The English stemmer serves every Latin language: measured, it helps Spanish a little too, and a question
+    needs no guess about its language.
+    """
+    word = _ARABIC_OPTIONAL.sub("", word)
+    if regex.match(r"\p{Devanagari}", word):
+        return _stem(word, "hindi")
+    if not regex.match(r"\p{Latin}", word):
+        return word
+    plain = unicodedata.normalize("NFC", regex.sub(r"\p{Mn}+", "", unicodedata.normalize("NFD", word)))
+    return _stem(plain, "english") if plain.isascii() and plain.isalpha() else plain
+
+
+def _split_apostrophes(word: str) -> Iterator[str]:
+    head, quote, tail = word.partition("'")
+    if not quote:
+        yield word
+    elif tail == "s":  # the hotel's
+        yield head
+    elif len(head) <= 2 and len(tail) > 2:  # l'hotel, d'eau
+        yield head
+        yield from _split_apostrophes(tail)
+    else:  # don't, o'clock
+        yield word.replace("'", "")
+
+
+def words(text: str) -> list[str]:
+    """Index terms in reading order: case, width, accents of Latin, digits' script and endings levelled.
+
+    Scripts without spaces between words (and Hangul) give overlapping pairs of characters.
+    """
+    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold()
+    found: list[str] = []
+    for match in _WORD.finditer(text):
+        token = match.group()
+        match match.lastgroup:
+            case "number":
+                found.append(_number(token))
+            case "unspaced":
+                found += [token[i : i + 2] for i in range(len(token) - 1)] or [token]
+            case _:
+                found += [term for part in _split_apostrophes(token) if (term := _normal(part))]
+    return found
+
+
+# --- sparse vectors ----------------------------------------------------------------------------------------
+
+
+def _index(term: str) -> int:
+    return crc32(term.encode())
+
+
+def sparse_document(text: str) -> tuple[list[int], list[float]]:
+    """BM25's share of the document; the server multiplies by inverse document frequency (Modifier.IDF)."""
+    counts = Counter(_index(term) for term in words(text))
+    length = 1 - B + B * counts.total() / AVERAGE_WORDS
+    indices = sorted(counts)
+    return indices, [counts[i] * (K1 + 1) / (counts[i] + K1 * length) for i in indices]
+
+
+def sparse_query(text: str) -> tuple[list[int], list[float]]:
+    """Each content word once; all words where there is no content word, so that "who are you" finds."""
+    indices = sorted({_index(term) for term in (content_words(text) or words(text))})
+    return indices, [1.0] * len(indices)
+
+
+# --- function words ----------------------------------------------------------------------------------------
+
+# Words of one language that carry meaning in another (war, die, son, dos, era) are left out on purpose.
+_FUNCTION_WORDS = {
+    "en": """a about also am an and any are as at be been but by can could did do does doing for from had has
+    have he her hers him his how i if in into is it its itself just me my no nor not of on or our ours out
+    please shall she should so some such than that the their them then there these they this those to too
+    was we were what when where which while who whom whose why will with would you your yours
+    dont doesnt didnt cant isnt arent wasnt im ive id youre whats wheres hows tell""",
+    "es": """al algo algun alguna algunas algunos como con cual cuales cuando cuanta cuantas cuanto cuantos de
+    del desde donde el ella ellas ellos en entre eran es esa esas ese eso esos esta estan estas este esto
+    estos estaba fue fueron ha han hay hasta la las le lo los mas mi mis muy ni o para pero por porque puede
+    pueden puedo que quien quienes se ser si sobre su sus tambien te tiene tienen tengo tu tus un una unas
+    unos usted ustedes y ya yo hacia""",
+    "hi": """का की के को में से पर ने है हैं था थी थे हो होता होती होते और या एक यह वह ये वे इस उस इन उन क्या कौन
+    कब कहाँ कहां कैसे कितना कितनी कितने किस किसी किसने किसका किसके किसकी जो तो भी ही तक लिए साथ द्वारा कर
+    करने करता करते करना किया गया गई गए कि जा मैं हम आप मेरा मेरे मेरी हमारे आपके आपका आपकी अपने अपनी कोई
+    कुछ नहीं रहा रहे रही सकता सकते सकती हूँ हूं बारे बाद होगा क्यों कौनसा
+    kya hai hain mein kitna kitne kitni kab kahan kaise kaun nahi mujhe sakte sakta milta milega hoga""",
+    "fr": """aux avec ce ces cette dans des du elle est et eux il ils je leur lui mais mes ne nous ou pas qu
+    quand quel quelle quels quelles qui ses sont une vos votre vous combien comment quoi""",
+    "de": """aber als auf aus bei bis bist das dass dem den der ein eine einem einen einer er fur haben ich
+    ihr im ist mit nach nicht noch nur oder sich sie sind und uns von vor wann wer wie wir wird wo zu zum
+    zur""",
+    "pt": """ao aos as com como da das do e ela ele em essa esse foi isso na nao os ou pela pelo qual quando
+    quanto quantos quem sao sem seu sua tem um uma voce""",
+}
+_SCRIPTS = {
+    "hi": r"\p{Devanagari}",
+    "ar": r"\p{Arabic}",
+    "ja": r"[\p{Hiragana}\p{Katakana}]",
+    "ko": r"\p{Hangul}",
+    "zh": r"\p{Han}",
+    "th": r"\p{Thai}",
+    "ru": r"\p{Cyrillic}",
+    "el": r"\p{Greek}",
+    "he": r"\p{Hebrew}",
+}
+
+
+@lru_cache(maxsize=1)
+def _function_words_of() -> dict[str, frozenset[str]]:
+    return {code: frozenset(words(listed)) for code, listed in _FUNCTION_WORDS.items()}
+
+
+@lru_cache(maxsize=1)
+def function_words() -> frozenset[str]:
+    """Index terms that say nothing about a subject, of the languages that we know."""
+    return frozenset().union(*_function_words_of().values())
+
+
+def content_words(text: str) -> list[str]:
+    """`words` without function words."""
+    silent = function_words()
+    return [term for term in words(text) if term not in silent]
+
+
+def language(text: str) -> str | None:
+    """A two-letter guess by script, then by function words; None where they do not tell ("wifi password")."""
+    letters = len(regex.findall(r"\p{L}", text))
+    for code, script in _SCRIPTS.items():
+        if 2 * len(regex.findall(script, text)) >= max(letters, 1):
+            return code
+    found = words(text)
+    counts = {code: sum(term in known for term in found) for code, known in _function_words_of().items()}
+    ranked = sorted(counts, key=lambda code: -counts[code])
+    return ranked[0] if counts[ranked[0]] > counts[ranked[1]] else None
+
+
+# --- sentences ---------------------------------------------------------------------------------------------
+
+_LINE = regex.compile(r"[^\r\n]+")
+_HEADING = regex.compile(r"[ ]{0,3}\#{1,6}(?:\s|$)")
+_ITEM = regex.compile(r"\s*(?:[-*+•·▪◦‣●○–—]|\(?\p{Nd}{1,3}[.)]|\(?\p{Ll}\))\s+(?=\S)")
+_ROW = regex.compile(r"\s*\|.*|.*\S\s\|\s.*|.*\S\t+\S.*")
+_RULED = frozenset("|:+-=_*~` \t")
+_FIELD = regex.compile(r"[\p{Lu}\p{Lo}\p{N}][^:：.!?।\n]{0,40}[:：]\s")
+_STOP = regex.compile(
+    r"""(?: (?<![.!?…]) [.!?…]++ ["'”’»)\]*_]*+ (?= \s | $ )
+          | [।॥؟۔。！？｡؛]++ ["'”’»)\]」』）*_]*+ )""",
+    regex.VERBOSE,
+)
+_LAST_WORD = regex.compile(r"[^\s(\[\"'“¿¡|:]*$")
+
+
+def _set(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_TITLES = _set(
+    """mr mrs ms dr prof sr sra srta dra st jr gen col capt lt sgt rev hon gov sen rep pres ud uds vd approx
+    aprox vs viz al incl excl dept llc av ave avda blvd rd apt dpto eg ie cf ej डॉ श्री प्रो रु rs"""
+)
+_COUNTED = _set(  # abbreviations only before a number: "no. 5", but "we said no. Then"
+    """no nos nr num núm pág pag pp vol fig ref art sec ch cap ext max min est ca tel
+    jan feb mar apr jun jul aug sep sept oct nov dec"""
+)
+_LONG_UNIT = 320  # characters; a longer bullet is cut into its sentences
+
+
+def _ends_sentence(text: str, start: int, mark: int, after: int, end: int) -> bool:
+    """Whether the stop at `text[mark:after]` closes the sentence that began at `start`."""
+    following = text[after : after + 20].lstrip()
+    if after >= end or not following:
+        return True
+    if text[mark] in ".!?…" and following[0].islower():
+        return False
+    if text[mark : mark + 2].rstrip() != ".":
+        return True
+    found = _LAST_WORD.search(text[max(start, mark - 20) : mark])
+    last = found.group().casefold() if found else ""
+    if last in {"a.m", "p.m", "etc", "inc", "ltd", "co"}:
+        return following[0].isupper()
+    if last in _TITLES or ("." in last and last.replace(".", "").isalpha()):
+        return False
+    if last in _COUNTED:
+        return not following[0].isdecimal()
+    return not (len(last) == 1 and last.isascii() and last.isalpha() and following[0].isupper())  # J. Smith
+
+
+def _is_rule(line: str) -> bool:
+    written = line.strip()
+    return _RULED.issuperset(written) and ("-" in written if "|" in written else len(written) > 2)
+
+
+def _trimmed(text: str, start: int, end: int, kind: Kind) -> Iterator[Span]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start < end:
+        yield Span(start, end, kind)
+
+
+def _prose(text: str, start: int, end: int, kind: Kind) -> Iterator[Span]:
+    begin = start
+    for stop in _STOP.finditer(text, start, end):
+        if _ends_sentence(text, begin, stop.start(), stop.end(), end):
+            yield from _trimmed(text, begin, stop.end(), kind)
+            begin = stop.end()
+    yield from _trimmed(text, begin, end, kind)
+
+
+def _breaks(text: str, lines: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Joins the lines that only a page's width broke; a line that ends early ends what it says."""
+    width = max(end - start for start, end in lines)
+    begin = lines[0][0]
+    for (start, end), (following, limit) in pairwise(lines):
+        first = len(text[following:limit].split(maxsplit=1)[0])
+        if width < 40 or end - start + 1 + first < 0.75 * width or _FIELD.match(text, following, limit):
+            yield begin, end
+            begin = following
+    yield begin, lines[-1][1]
+
+
+def sentences(text: str) -> list[Span]:
+    """Sentences, list items, table rows and headings of any script, in order and without overlap.
+
+    Table rules and underlines belong to no span.
+    """
+    spans: list[Span] = []
+    block: list[tuple[int, int]] = []
+    kind: Kind = "sentence"
+
+    def close() -> None:
+        nonlocal kind
+        if block:
+            if kind == "item" and block[-1][1] - block[0][0] <= _LONG_UNIT:
+                spans.extend(_trimmed(text, block[0][0], block[-1][1], "item"))
+            elif kind == "item":
+                spans.extend(_prose(text, block[0][0], block[-1][1], "item"))
+            else:
+                for start, end in _breaks(text, block):
+                    spans.extend(_prose(text, start, end, "sentence"))
+        block.clear()
+        kind = "sentence"
+
+    reached = 0
+    for line in _LINE.finditer(text):
+        start, end = line.span()
+        if text.count("\n", reached, start) > 1 or not line.group().strip():
+            close()
+        reached = end
+        if not line.group().strip():
+            continue
+        if _is_rule(line.group()):
+            if len(block) == 1 and kind == "sentence" and line.group().strip()[0] in "=-":
+                (title,) = block
+                block.clear()
+                spans.extend(_trimmed(text, *title, "heading"))
+            close()
+        elif _HEADING.match(line.group()):
+            close()
+            spans.extend(_trimmed(text, start, end, "heading"))
+        elif _ROW.fullmatch(line.group()):
+            close()
+            spans.extend(_trimmed(text, start, end, "row"))
+        elif _ITEM.match(line.group()):
+            close()
+            kind = "item"
+            block.append((start, end))
+        else:
+            if kind == "item" and not (line.group()[0].isspace() or line.group()[0].islower()):
+                close()
+            block.append((start, end))
+    close()
+    return spans

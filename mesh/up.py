@@ -1,0 +1,185 @@
+"""The whole mesh on one machine: what is not configured is embedded, every agent is a process, one supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mesh.configuration import agents
+from mesh.embedded import parts
+from mesh.embedded.supervisor import Part, Supervisor, free_port
+from mesh.errors import MeshError
+from mesh.process import GATEWAY
+from mesh.settings import Settings, load
+
+RECORD = "mesh.json"
+SIMULATED_SID = "AC" + "0" * 32
+
+Tell = Callable[[str], None]
+
+
+class NotRunning(MeshError):
+    code = "not_running"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """`environment` is what the processes were given: any other process can join with it."""
+
+    settings: Settings
+    environment: dict[str, str]
+    gateway: str
+    phone: str
+    """The simulated Twilio's address; empty when a real account is configured."""
+    seconds: float
+
+
+class Mesh:
+    """`async with Mesh(settings) as started`: all of it is up; leaving stops all of it."""
+
+    def __init__(self, settings: Settings, tell: Tell = lambda _: None) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._stack = AsyncExitStack()
+        self.supervisor = Supervisor(settings.adiyan_home)
+
+    async def __aenter__(self) -> Started:
+        began = time.monotonic()
+        await self._stack.enter_async_context(self.supervisor)
+        try:
+            started = await self._start(began)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        record = self._settings.adiyan_home / RECORD
+        _write_private(record, started)
+        self._stack.callback(record.unlink, missing_ok=True)
+        return started
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def _start(self, began: float) -> Started:
+        environment = await self._start_stores()
+        port = free_port(self._settings.gateway_port)
+        if self._settings.gateway_port not in (0, port):
+            self._tell(f"Port {self._settings.gateway_port} is busy: the gateway is on {port}.")
+        gateway = f"http://127.0.0.1:{port}"
+        environment["GATEWAY_PORT"] = str(port)
+        environment["ADIYAN_HOME"] = str(self._settings.adiyan_home)
+        environment["ADIYAN_CONFIG"] = str(self._settings.adiyan_config)
+        phone = await self._start_channel(environment, gateway)
+        # one process at a time seeds MongoDB and makes the collections
+        names = [(entry["name"], entry["copies"]) for entry in agents(self._settings.adiyan_config)]
+        copies = [(name, number) for name, count in names for number in range(1, count + 1)]
+        await self.supervisor.start_together(
+            *(_process(name, number, environment) for name, number in copies),
+            Part(GATEWAY, _run(GATEWAY), parts.http_says_ok(f"{gateway}/readyz"), environment),
+        )
+        settings = load(adiyan_config=self._settings.adiyan_config, **_lower(environment))
+        return Started(settings, environment, gateway, phone, time.monotonic() - began)
+
+    async def _start_stores(self) -> dict[str, str]:
+        chosen, home = self._settings, self._settings.adiyan_home
+        environment = {
+            "REDIS_URL": chosen.redis_url,
+            "MONGODB_URI": chosen.mongodb_uri,
+            "QDRANT_URL": chosen.qdrant_url,
+            "OLLAMA_HOST": chosen.ollama_host,
+        }
+        wanted: list[Part] = []
+        if not chosen.redis_url:
+            port = free_port()
+            environment["REDIS_URL"] = f"redis://127.0.0.1:{port}/0"
+            wanted.append(parts.redis(port, home / "redis"))
+        if not chosen.mongodb_uri:
+            port = free_port()
+            environment["MONGODB_URI"] = f"mongodb://127.0.0.1:{port}/?w=majority&journal=true"
+            wanted.append(parts.mongodb(port, home / "mongodb"))
+        if not chosen.qdrant_url:
+            port = free_port()
+            environment["QDRANT_URL"] = f"http://127.0.0.1:{port}"
+            wanted.append(parts.qdrant(port, home / "qdrant"))
+        if not chosen.ollama_host:
+            port = free_port()
+            environment["OLLAMA_HOST"] = f"http://127.0.0.1:{port}"
+            wanted.append(parts.models(port))
+        if wanted:
+            self._tell(f"Starting {', '.join(part.name for part in wanted)} …")
+            await self.supervisor.start_together(*wanted)
+        return environment
+
+    async def _start_channel(self, environment: dict[str, str], gateway: str) -> str:
+        """The simulated Twilio stands in while no account is configured."""
+        environment["PUBLIC_URL"] = self._settings.public_url or gateway
+        if self._settings.twilio_account_sid:
+            return ""
+        port = free_port()
+        address = f"http://127.0.0.1:{port}"
+        environment |= {
+            "TWILIO_ACCOUNT_SID": SIMULATED_SID,
+            "TWILIO_AUTH_TOKEN": secrets.token_hex(16),
+            "TWILIO_API_BASE": address,
+            "PUBLIC_URL": gateway,
+        }
+        command = (
+            *(sys.executable, "-m", "mesh.testing.twilio", "--port", str(port)),
+            *("--webhook", f"{gateway}/whatsapp/twilio", "--account-sid", SIMULATED_SID),
+            *("--auth-token", environment["TWILIO_AUTH_TOKEN"], "--number", self._settings.twilio_number),
+        )
+        await self.supervisor.start(Part("twilio-simulated", command, parts.http_says_ok(f"{address}/healthz")))
+        return address
+
+
+def running_settings(**given: Any) -> tuple[Settings, str]:
+    """Settings for a command that joins: configured addresses, and the running mesh's for those that are not; and the
+    simulated Twilio's address. Raises `NotRunning`."""
+    settings = load(**given)
+    record = settings.adiyan_home / RECORD
+    joined = _read(record)
+    missing = [name for name in ("redis_url", "mongodb_uri") if not getattr(settings, name)]
+    if joined is None:
+        if missing:
+            raise NotRunning(
+                f"No mesh is running on {settings.adiyan_home}. Start it with `./run up` in another terminal, "
+                f"or set {' and '.join(name.upper() for name in missing)}."
+            )
+        return settings, ""
+    return load(adiyan_config=settings.adiyan_config, **_lower(joined["environment"])), str(joined["phone"])
+
+
+def _process(name: str, number: int, environment: dict[str, str]) -> Part:
+    return Part(name if number == 1 else f"{name}-{number}", _run(name), None, environment)
+
+
+def _run(name: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "mesh.cli", "run", name)
+
+
+def _lower(environment: dict[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in environment.items() if name != "ADIYAN_CONFIG"}
+
+
+def _read(record: Path) -> dict[str, Any] | None:
+    try:
+        joined: dict[str, Any] = json.loads(record.read_text())
+        os.kill(int(joined["pid"]), 0)
+    except (OSError, ValueError, KeyError):
+        return None
+    return joined
+
+
+def _write_private(record: Path, started: Started) -> None:
+    temporary = record.with_suffix(".tmp")
+    temporary.touch(mode=0o600)
+    content = {"pid": os.getpid(), "environment": started.environment, "gateway": started.gateway}
+    temporary.write_text(json.dumps({**content, "phone": started.phone}))
+    temporary.replace(record)

@@ -1,0 +1,104 @@
+"""The composition root: which adapter stands behind which port. Adapters are imported when they are asked for."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from mesh.settings import Settings
+
+if TYPE_CHECKING:
+    from mesh.adapters.mongo import MongoRoster
+    from mesh.adapters.ollama import OllamaEmbedder
+    from mesh.bus import Bus
+    from mesh.ledger import Ledger
+    from mesh.ports import Channel, FactStore, PassageIndex, Shelf
+
+
+async def open_roster(settings: Settings) -> MongoRoster:
+    from mesh.adapters.mongo import MongoRoster
+    from mesh.configuration import agents, tiers
+
+    roster = await MongoRoster.open(settings.mongodb_uri, settings.mongodb_database)
+    await roster.seed(tiers(settings.adiyan_config), agents(settings.adiyan_config))
+    return roster
+
+
+class Parts:
+    """What an agent may ask for at start. `async with` it: what was opened is closed."""
+
+    def __init__(self, settings: Settings, bus: Bus) -> None:
+        self.settings = settings
+        self.bus = bus
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Parts:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    def embedder(self) -> OllamaEmbedder:
+        from mesh.adapters.ollama import OllamaEmbedder
+
+        chosen = self.settings
+        return OllamaEmbedder(
+            chosen.ollama_host,
+            model=chosen.embedding_model,
+            dims=chosen.embedding_dims,
+            query_prefix=chosen.embedding_query_prefix,
+            document_prefix=chosen.embedding_document_prefix,
+        )
+
+    async def roster(self) -> MongoRoster:
+        """Seeded from `config/` with what it does not have yet."""
+        roster = await open_roster(self.settings)
+        self._open.push_async_callback(roster.close)
+        return roster
+
+    async def passages(self) -> PassageIndex:
+        from mesh.adapters.qdrant import QdrantPassages
+
+        passages = await QdrantPassages.open(
+            self.settings.qdrant_url, model=self.settings.embedding_model, dims=self.settings.embedding_dims
+        )
+        self._open.push_async_callback(passages.close)
+        return passages
+
+    async def shelf(self) -> Shelf:
+        from mesh.adapters.shelf import DiskShelf
+
+        shelf = await DiskShelf.open(self.settings.adiyan_home / "knowledge")
+        self._open.push_async_callback(shelf.close)
+        return shelf
+
+    async def facts(self) -> FactStore:
+        from mesh.adapters.mem0 import Mem0Facts
+
+        return await Mem0Facts.open(
+            qdrant_url=self.settings.qdrant_url,
+            ollama_host=self.settings.ollama_host,
+            model=self.settings.embedding_model,
+            dims=self.settings.embedding_dims,
+            folder=self.settings.adiyan_home / "memory",
+        )
+
+    def channel(self) -> Channel:
+        from mesh.adapters.twilio import TwilioChannel
+
+        chosen = self.settings
+        channel = TwilioChannel(
+            account_sid=chosen.twilio_account_sid,
+            auth_token=chosen.twilio_auth_token,
+            api_base=chosen.twilio_api_base,
+            status_callback=f"{chosen.public_url}/whatsapp/twilio/status",
+        )
+        self._open.push_async_callback(channel.close)
+        return channel
+
+    def ledger(self) -> Ledger:
+        from mesh.ledger import Ledger
+
+        ledger = Ledger(self.bus.redis)
+        self._open.push_async_callback(ledger.close)
+        return ledger

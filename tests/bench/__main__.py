@@ -1,0 +1,43 @@
+"""`python -m tests.bench NAME [--json FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench import bus, mesh
+
+Figures = dict[str, object]
+BENCHES: dict[str, Callable[[], Coroutine[Any, Any, Figures]]] = {"bus": bus.run, "mesh": mesh.run}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("name", choices=sorted(BENCHES))
+    parser.add_argument("--json", type=Path, help="where the figures go")
+    chosen = parser.parse_args()
+    figures = asyncio.run(BENCHES[chosen.name]())
+    figures["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    figures["load_1m"] = round(os.getloadavg()[0], 2)
+    _print(chosen.name, figures)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=1))
+
+
+def _print(name: str, figures: Figures) -> None:
+    table = Table("figure", "value", title=f"bench {name}", title_justify="left")
+    for key, value in figures.items():
+        table.add_row(key, json.dumps(value) if isinstance(value, dict) else str(value))
+    Console().print(table)
+
+
+main()

@@ -1,0 +1,439 @@
+"""The knowledge agent through its own door: real models, a real index, and what each person may and may not see."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pytest
+from qdrant_client import models as qmodels
+
+from agents.knowledge import agent
+from agents.knowledge.library import Library, open_library
+from mesh.access import Gate
+from mesh.adapters.ollama import OllamaEmbedder
+from mesh.adapters.qdrant import QdrantPassages
+from mesh.adapters.shelf import DiskShelf
+from mesh.context import unwrap
+from mesh.contracts import (
+    ANSWER_FROM_DOCUMENTS,
+    FIND_SOURCE_DOCUMENT,
+    GET_DOCUMENT,
+    GET_DOCUMENT_TEXT,
+    INGEST,
+    LIST_DOCUMENTS,
+    READ_PATHS,
+    RETRIEVE_KNOWLEDGE_BASE,
+    SEARCH_WITHIN_DOCUMENT,
+    Ask,
+    DocumentCard,
+    DocumentName,
+    DocumentRef,
+    Ingest,
+    Ingested,
+    Nothing,
+    Search,
+    SearchWithin,
+)
+from mesh.dispatch import Dispatcher
+from mesh.envelope import Failed, Ok, Request, Wire
+from mesh.errors import Denied, Malformed, NotFound, Unavailable, Unreadable
+from mesh.ports import Client, Tier, Vector
+from mesh.skills import Skill
+from tests.processes import models, qdrant
+
+Out = TypeVar("Out", bound=Wire)
+
+ASHA, BELA, PUBLISHER, OWNER = "+15551230001", "+15551230002", "+15551230003", "+15550000000"
+_BASIC = frozenset({"knowledge:search", "documents:add"})
+_TIERS = {"default": _BASIC, "publisher": _BASIC | {"documents:publish"}}
+
+SECRET = b"# Contract\n\n## Fee\nThe fee of the gala is 7,413 zlotys (KANARIENVOGEL).\n\n## Notice\nThirty days.\n"
+CANARIES = ("7,413", "KANARIENVOGEL", "secret-contract", "Thirty days")
+PRICES = b"# Prices\n\n## Rooms\nA double room costs 84 euros per night.\n\n## Parking\nParking costs 7 euros.\n"
+
+
+class Names:
+    """Who is on which tier."""
+
+    async def client(self, identity: str) -> Client | None:
+        return Client(identity, "someone", "publisher" if identity == PUBLISHER else "default")
+
+    async def tier(self, name: str) -> Tier | None:
+        return Tier(name, _TIERS[name])
+
+
+class Desk:
+    """The agent as its worker runs it, without the bus."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        gate = Gate(Names(), system_owner=OWNER, unknown_tier="default")
+        self._dispatcher = Dispatcher(agent, library, gate, cast(Any, None))
+
+    async def run(self, client: str, skill: Skill[Any, Any], payload: Wire) -> Ok | Failed:
+        return await self._dispatcher.run(
+            Request(
+                client=client,
+                skill=skill.name,
+                payload=payload.model_dump(mode="json"),
+                trace="t",
+                key=uuid.uuid4().hex,
+                deadline=time.time() + 60,
+            )
+        )
+
+    async def ask(self, client: str, skill: Skill[Any, Out], payload: Wire) -> Out:
+        return unwrap(skill, await self.run(client, skill, payload))
+
+    async def ingest(self, client: str, name: str, raw: bytes, **more: Any) -> Ingested:
+        return await self.ask(client, INGEST, Ingest(name=name, raw=raw, **more))
+
+
+@pytest.fixture(scope="module")
+def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if real := os.environ.get("QDRANT_URL"):
+        yield real
+    else:
+        with qdrant(tmp_path_factory.mktemp("qdrant")) as url:
+            yield url
+
+
+@pytest.fixture(scope="module")
+def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with models(tmp_path_factory.mktemp("models")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def collection() -> str:
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def desk(qdrant_url: str, models_url: str, collection: str, tmp_path: Path) -> AsyncIterator[Desk]:
+    embedder = OllamaEmbedder(
+        models_url,
+        model="multilingual-e5-small",
+        dims=384,
+        query_prefix="query: ",
+        document_prefix="passage: ",
+    )
+    passages = await QdrantPassages.open(qdrant_url, model=embedder.model, dims=384, collection=collection)
+    yield Desk(Library(await DiskShelf.open(tmp_path / "shelf"), passages, embedder))
+    every = qmodels.FieldCondition(key="state", match=qmodels.MatchAny(any=["live", "coming"]))
+    await passages._client.delete(collection, qmodels.FilterSelector(filter=qmodels.Filter(must=[every])))
+    await passages.close()
+    await cast(Any, embedder._client).close()
+
+
+# ── incident b: one person's document in another's answer ─────────────────────────────────────────────────────────
+
+Probes = Callable[[DocumentCard], Sequence[Wire]]
+PROBES: dict[str, Probes] = {
+    RETRIEVE_KNOWLEDGE_BASE.name: lambda card: [
+        Search(text="KANARIENVOGEL gala fee", limit=20),
+        Search(text="secret-contract"),
+    ],
+    SEARCH_WITHIN_DOCUMENT.name: lambda card: [SearchWithin(document_id=card.document_id, text="gala fee")],
+    FIND_SOURCE_DOCUMENT.name: lambda card: [
+        DocumentName(name="secret-contract.md"),
+        DocumentName(name="SECRET-CONTRACT"),
+        DocumentName(name=f"{ASHA}/secret-contract.md"),
+        DocumentName(name="the fee of the gala"),
+    ],
+    GET_DOCUMENT_TEXT.name: lambda card: [DocumentRef(document_id=card.document_id)],
+    GET_DOCUMENT.name: lambda card: [DocumentRef(document_id=card.document_id)],
+    LIST_DOCUMENTS.name: lambda card: [Nothing()],
+}
+
+
+def shown(outcome: Ok | Failed) -> str:
+    """All that the asker gets, the bytes of files included."""
+    body = outcome.model_dump(mode="json")
+    raw = body["value"].get("raw", "") if isinstance(body.get("value"), dict) else ""
+    return json.dumps(body, ensure_ascii=False) + base64.b64decode(raw + "==").decode(errors="replace")
+
+
+@pytest.mark.parametrize("skill", READ_PATHS, ids=lambda skill: skill.name)
+async def test_a_private_document_never_surfaces_for_another(desk: Desk, skill: Skill[Any, Any]) -> None:
+    secret = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    await desk.ingest(PUBLISHER, "prices.md", PRICES, visibility="global")
+    for probe in PROBES[skill.name](secret):
+        own = shown(await desk.run(ASHA, skill, probe))
+        assert any(canary in own for canary in CANARIES), "the probe must find it for the one who may see it"
+        theirs = shown(await desk.run(BELA, skill, probe))
+        leaked = [canary for canary in (*CANARIES, secret.document_id) if canary in theirs]
+        assert not leaked, f"{skill.name} shows {leaked}"
+
+
+@pytest.mark.parametrize("skill", [SEARCH_WITHIN_DOCUMENT, GET_DOCUMENT_TEXT, GET_DOCUMENT], ids=lambda s: s.name)
+async def test_what_is_foreign_and_what_is_absent_look_the_same(desk: Desk, skill: Skill[Any, Any]) -> None:
+    secret = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    absent = secret.model_copy(update={"document_id": "0" * 32})
+    foreign = await desk.run(BELA, skill, PROBES[skill.name](secret)[0])
+    assert foreign == await desk.run(BELA, skill, PROBES[skill.name](absent)[0])
+    assert isinstance(foreign, Failed)
+    assert foreign.code == NotFound.code
+
+
+async def test_an_answer_never_quotes_anothers_document(desk: Desk) -> None:
+    await desk.ingest(ASHA, "secret-contract.md", SECRET)
+    question = Ask(text="What is the fee of the gala?")
+    assert "7,413" in shown(await desk.run(ASHA, ANSWER_FROM_DOCUMENTS, question))
+    theirs = await desk.run(BELA, ANSWER_FROM_DOCUMENTS, question)
+    assert not any(canary in shown(theirs) for canary in CANARIES)
+
+
+async def test_an_index_that_disagrees_with_the_shelf_shows_nothing(desk: Desk, tmp_path: Path) -> None:
+    await desk.ingest(ASHA, "secret-contract.md", SECRET)
+    desk.library.shelf = await DiskShelf.open(tmp_path / "another")
+    assert (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="gala fee"))).found == ()
+
+
+async def test_the_system_owner_sees_every_document(desk: Desk) -> None:
+    await desk.ingest(ASHA, "secret-contract.md", SECRET)
+    assert len((await desk.ask(OWNER, LIST_DOCUMENTS, Nothing())).documents) == 1
+
+
+# ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_fact_in_a_file_of_five_sections_is_found(desk: Desk) -> None:
+    titles = ["Breakfast", "Pool", "Pets", "Parking", "Wi-Fi"]
+    facts = [
+        "From 8 to 10.",
+        "Open in summer.",
+        "Small dogs are fine.",
+        "The gate code is 4417.",
+        "It is free.",
+    ]
+    guide = "# Guide\n" + "".join(f"\n## {t}\n{f}\n" for t, f in zip(titles, facts, strict=True))
+    await desk.ingest(PUBLISHER, "guide.md", guide.encode(), visibility="global")
+    found = await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="How do I get my car through the gate?"))
+    assert found.found[0].passage == "The gate code is 4417."
+    assert found.found[0].heading_path == ("Guide", "Parking")
+    assert found.level == "hybrid"
+
+
+async def test_the_number_of_findings_is_bounded(desk: Desk) -> None:
+    many = "\n".join(f"## Room {n}\nRoom {n} looks to the river.\n" for n in range(25))
+    await desk.ingest(ASHA, "rooms.md", many.encode())
+    for asked, given in ((1000, 20), (3, 3), (-5, 1)):
+        found = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="river room", limit=asked))
+        assert len(found.found) == given
+
+
+async def test_an_empty_question_finds_nothing(desk: Desk) -> None:
+    assert (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="  \n"))).found == ()
+
+
+@pytest.mark.parametrize("name", ["Prices.md", "prices.MD", "PRICES", " prices.md "])
+async def test_a_document_is_found_by_its_name(desk: Desk, name: str) -> None:
+    await desk.ingest(PUBLISHER, "prices.md", PRICES, visibility="global")
+    found = await desk.ask(BELA, FIND_SOURCE_DOCUMENT, DocumentName(name=name))
+    assert [card.name for card in found.documents] == ["prices.md"]
+
+
+async def test_ones_own_document_comes_before_another_of_that_name(desk: Desk) -> None:
+    await desk.ingest(PUBLISHER, "prices.md", PRICES, visibility="global")
+    await desk.ingest(BELA, "prices.md", b"My own notes on prices.")
+    found = await desk.ask(BELA, FIND_SOURCE_DOCUMENT, DocumentName(name="prices"))
+    assert [card.owner for card in found.documents] == [BELA, PUBLISHER]
+
+
+async def test_a_document_is_found_by_what_is_in_it(desk: Desk) -> None:
+    await desk.ingest(ASHA, "a.md", PRICES)
+    await desk.ingest(ASHA, "b.md", b"# Yoga\nClasses are at seven in the morning.\n")
+    found = await desk.ask(ASHA, FIND_SOURCE_DOCUMENT, DocumentName(name="cost of a double room per night"))
+    assert [card.name for card in found.documents] == ["a.md", "b.md"]
+
+
+async def test_a_file_comes_back_byte_for_byte(desk: Desk) -> None:
+    card = (await desk.ingest(ASHA, "prices.md", PRICES)).document
+    file = await desk.ask(ASHA, GET_DOCUMENT, DocumentRef(document_id=card.document_id))
+    assert (file.raw, file.media_type, file.document) == (PRICES, "text/markdown", card)
+
+
+async def test_no_models_is_unavailable(desk: Desk) -> None:
+    class Gone:
+        model, dims = "gone", 384
+
+        async def documents(self, texts: Sequence[str]) -> list[Vector]:
+            raise Unavailable
+
+        queries = alike = documents
+
+    desk.library.embedder = Gone()
+    with pytest.raises(Unavailable):
+        await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="prices"))
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_answer_is_a_quotation_with_its_source(desk: Desk) -> None:
+    card = (await desk.ingest(PUBLISHER, "prices.md", PRICES, visibility="global")).document
+    answer = await desk.ask(BELA, ANSWER_FROM_DOCUMENTS, Ask(text="How much does a double room cost?"))
+    assert answer.grounded
+    assert answer.text == "A double room costs 84 euros per night."
+    (source,) = answer.sources
+    assert (source.kind, source.name, source.section) == ("document", "prices.md", "Prices › Rooms")
+    assert source.quote == answer.text
+    assert source.reference.startswith(f"{card.document_id}#")
+
+
+async def test_what_no_document_says_is_not_answered(desk: Desk) -> None:
+    await desk.ingest(PUBLISHER, "prices.md", PRICES, visibility="global")
+    answer = await desk.ask(BELA, ANSWER_FROM_DOCUMENTS, Ask(text="Who won the chess olympiad in 1972?"))
+    assert not answer.grounded
+    assert answer.sources == ()
+
+
+async def test_without_documents_nothing_is_answered(desk: Desk) -> None:
+    answer = await desk.ask(BELA, ANSWER_FROM_DOCUMENTS, Ask(text="How much does a room cost?"))
+    assert not answer.grounded
+
+
+# ── ingestion ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_document_is_added_then_unchanged_then_replaced(desk: Desk) -> None:
+    assert (await desk.ingest(ASHA, "prices.md", PRICES)).outcome == "added"
+    before = desk.library.embedder
+    desk.library.embedder = cast(Any, None)  # an unchanged document needs none
+    assert (await desk.ingest(ASHA, "prices.md", PRICES)).outcome == "unchanged"
+    desk.library.embedder = before
+    assert (await desk.ingest(ASHA, "prices.md", PRICES.replace(b"84", b"91"))).outcome == "replaced"
+    found = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room", limit=20))
+    assert "91 euros" in found.found[0].passage
+    assert not any("84 euros" in each.passage for each in found.found)
+    assert len((await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents) == 1
+
+
+async def test_publishing_needs_a_permission_that_the_default_tier_lacks(desk: Desk) -> None:
+    with pytest.raises(Denied):
+        await desk.ingest(ASHA, "prices.md", PRICES, visibility="global")
+    assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == ()
+
+
+async def test_a_document_can_become_private_again(desk: Desk) -> None:
+    await desk.ingest(PUBLISHER, "prices.md", PRICES, visibility="global")
+    assert (await desk.ingest(PUBLISHER, "prices.md", PRICES)).outcome == "replaced"
+    assert (await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room"))).found == ()
+
+
+async def test_only_the_system_owner_adds_in_anothers_name(desk: Desk) -> None:
+    with pytest.raises(Denied):
+        await desk.ingest(PUBLISHER, "prices.md", PRICES, owner=BELA)
+    assert (await desk.ingest(OWNER, "prices.md", PRICES, owner=BELA)).document.owner == BELA
+    assert len((await desk.ask(BELA, LIST_DOCUMENTS, Nothing())).documents) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("../../etc/passwd.txt", "passwd.txt"),
+        ("C:\\Users\\a\\prices.md", "prices.md"),
+        ("a\u202egpj.txt", "agpj.txt"),
+        ("  two\n lines .md", "two lines .md"),
+        ("cafe\u0301.md", "café.md"),
+        ("x" * 300 + ".md", "x" * 197 + ".md"),
+    ],
+)
+async def test_file_names_are_made_harmless(desk: Desk, sent: str, kept: str) -> None:
+    assert (await desk.ingest(ASHA, sent, b"Some words.")).document.name == kept
+
+
+@pytest.mark.parametrize("name", ["", "..", "/", "\x00\x01", " . "])
+async def test_a_file_without_a_name_is_refused(desk: Desk, name: str) -> None:
+    with pytest.raises(Malformed, match="no name"):
+        await desk.ingest(ASHA, name, b"Some words.")
+
+
+async def test_a_page_that_could_not_be_read_is_named(desk: Desk) -> None:
+    from tests.unit.test_parsing import pdf
+
+    told = await desk.ingest(ASHA, "rules.pdf", pdf("Quiet from ten.", "No smoking.", ""))
+    assert told.parts == 3
+    assert told.troubles == ("page 3: no text could be read (it may be a scan)",)
+    (listed,) = (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
+    assert listed.troubles == told.troubles
+    found = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="When is it quiet?", limit=1))
+    assert found.found[0].part == "page 1"
+
+
+async def test_a_file_that_cannot_be_read_leaves_nothing_behind(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match=r"menu\.pdf is really a PNG picture"):
+        await desk.ingest(ASHA, "menu.pdf", b"\x89PNG\r\n\x1a\n" + bytes(50))
+    assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == ()
+    assert list((tmp_path / "shelf" / "raw").iterdir()) == []
+
+
+async def test_an_ingestion_that_broke_off_is_finished_at_the_next_start(desk: Desk, tmp_path: Path) -> None:
+    working = desk.library.passages
+    await desk.ingest(ASHA, "prices.md", PRICES)
+    desk.library.passages = cast(Any, None)  # as if the process died while it wrote vectors
+    assert isinstance(await desk.run(ASHA, INGEST, Ingest(name="prices.md", raw=PRICES + b"New.")), Failed)
+
+    shelf = await DiskShelf.open(tmp_path / "shelf")
+    restarted = Library(shelf, working, desk.library.embedder)
+    found = await Desk(restarted).ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room", limit=20))
+    assert found.found, "the old version answers meanwhile"
+    async with asyncio.timeout(30):
+        assert await restarted.finish_interrupted()
+    (card,) = (await Desk(restarted).ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
+    assert card.size == len(PRICES) + 4
+
+
+async def test_a_version_that_broke_off_does_not_come_after_one_that_was_sent_later(desk: Desk) -> None:
+    working = desk.library.passages
+    await desk.ingest(ASHA, "prices.md", PRICES)
+    desk.library.passages = cast(Any, None)
+    await desk.run(ASHA, INGEST, Ingest(name="prices.md", raw=PRICES + b"A mistake."))
+    desk.library.passages = working
+    assert (await desk.ingest(ASHA, "prices.md", PRICES)).outcome == "replaced"
+    assert await desk.library.finish_interrupted()
+    (card,) = (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
+    assert card.size == len(PRICES)
+
+
+async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(desk: Desk) -> None:
+    library = desk.library
+
+    class Slow:
+        model, dims = library.embedder.model, library.embedder.dims
+        queries = alike = staticmethod(library.embedder.queries)
+        waits = True
+
+        async def documents(self, texts: Sequence[str]) -> list[Vector]:
+            if Slow.waits:
+                await asyncio.Event().wait()
+            return await library.embedder.documents(texts)
+
+    class Opened:
+        def embedder(self) -> Slow:
+            return Slow()
+
+        async def shelf(self) -> Any:
+            return library.shelf
+
+        async def passages(self) -> Any:
+            return library.passages
+
+    async with open_library(cast(Any, Opened())) as opened:
+        slow = Desk(opened)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2):
+                await slow.ingest(ASHA, "prices.md", PRICES)
+        Slow.waits = False
+        async with asyncio.timeout(20):
+            while not (await slow.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents:
+                await asyncio.sleep(0.05)

@@ -1,0 +1,110 @@
+"""What happens to work when a worker stops, dies, hangs or comes back late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from arq.constants import in_progress_key_prefix
+
+from mesh import worker as module
+from mesh.bus import Bus
+from mesh.envelope import Failed, Ok
+from tests.redis.stage import ECHO, SLOW, Stage, request, until, working
+
+
+@pytest.fixture
+async def bus(redis_url: str) -> AsyncIterator[Bus]:
+    async with Bus(redis_url) as opened:
+        yield opened
+
+
+async def test_a_lost_bell_delays_work_by_the_poll_at_most(bus: Bus, redis_url: str) -> None:
+    stage = Stage()
+    async with working(stage.worker(bus, redis_url)):
+        await bus.ask(request(ECHO, "warm"))
+        await bus.tell(request(ECHO, "unheard"))
+        await bus.redis.delete("mesh:stage:bell")
+        await until(lambda: len(stage.ran) == 2, within_s=module.POLL_S + 3)
+
+
+async def test_a_stopping_worker_puts_its_unfinished_work_back(bus: Bus, redis_url: str) -> None:
+    first, second = Stage(), Stage()
+    second.go.set()
+    asked = asyncio.create_task(bus.ask(request(SLOW, "long", seconds=30)))
+    stopping = first.worker(bus, redis_url)
+    stopping.grace_s = 0.05
+    async with working(stopping):
+        await until(lambda: first.ran)
+    async with working(second.worker(bus, redis_url)):
+        assert await asked == Ok(value={"text": "long"})
+    assert second.ran == ["long"]
+
+
+async def test_the_work_of_a_dead_worker_is_taken_over_when_its_claim_runs_out(bus: Bus, redis_url: str) -> None:
+    stage = Stage()
+    asked = request(ECHO, "orphan", seconds=30)
+    await bus.redis.set(in_progress_key_prefix + asked.job_id, "dead:worker", px=300)
+    async with working(stage.worker(bus, redis_url)):
+        assert await bus.ask(asked) == Ok(value={"text": "orphan"})
+
+
+async def test_a_hundred_and_fifty_orphans_at_the_head_do_not_starve_the_queue(bus: Bus, redis_url: str) -> None:
+    stage = Stage()
+    for number in range(150):
+        orphan = request(ECHO, f"orphan {number}")
+        await bus.tell(orphan)
+        await bus.redis.set(in_progress_key_prefix + orphan.job_id, "dead:worker", px=60_000)
+    async with working(stage.worker(bus, redis_url)):
+        assert await bus.ask(request(ECHO, "behind them")) == Ok(value={"text": "behind them"})
+
+
+async def test_a_claim_is_renewed_while_the_work_goes_on(
+    bus: Bus, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CLAIM_MS", 300)
+    monkeypatch.setattr(module, "BEAT_S", 0.1)
+    holder, thief = Stage(), Stage()
+    asked = request(SLOW, "held", seconds=30)
+    async with working(holder.worker(bus, redis_url)):
+        waiting = asyncio.create_task(bus.ask(asked))
+        await until(lambda: holder.ran)
+        async with working(thief.worker(bus, redis_url)) as idle:
+            await asyncio.wait([waiting], timeout=1.0)  # three claims long
+            assert idle.job_counter == 0
+            holder.go.set()
+            assert await waiting == Ok(value={"text": "held"})
+    assert thief.ran == []
+
+
+async def test_a_worker_that_lost_its_claim_cannot_finish_the_job(bus: Bus, redis_url: str) -> None:
+    late = Stage()
+    asked = request(SLOW, "fenced", seconds=2)
+    async with working(late.worker(bus, redis_url)):
+        waiting = asyncio.create_task(bus.ask(asked))
+        await until(lambda: late.ran)
+        await bus.redis.set(in_progress_key_prefix + asked.job_id, "another:worker", px=60_000)
+        late.go.set()
+        assert await waiting is None
+
+
+async def test_a_job_that_keeps_killing_its_worker_ends_in_an_apology(bus: Bus, redis_url: str) -> None:
+    stage = Stage()
+    poison = request(ECHO, "poison", seconds=30)
+    await bus.redis.set(f"arq:retry:{poison.job_id}", 5)
+    async with working(stage.worker(bus, redis_url)):
+        outcome = await bus.ask(poison)
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "crashed"
+    assert stage.ran == []
+
+
+async def test_a_worker_says_that_it_is_alive_and_stops_saying_so(bus: Bus, redis_url: str) -> None:
+    async with working(Stage().worker(bus, redis_url)):
+        await until(lambda: _alive(bus))
+    assert not await _alive(bus)
+
+
+async def _alive(bus: Bus) -> bool:
+    return bool(await bus.redis.keys("mesh:worker:stage:*"))

