@@ -43,6 +43,14 @@ def agents(config: Path) -> list[dict[str, Any]]:
     return [_agent(file).model_dump() for file in sorted((config / "agents").glob("*.yaml"))]
 
 
+def entry_of(document: dict[str, object]) -> AgentEntry:
+    """An agent as MongoDB has it. Raises `Misconfigured`."""
+    try:
+        return AgentEntry.model_validate(document)
+    except ValidationError as error:
+        raise Misconfigured(f"MongoDB, agent {document.get('name')}: {_what(error)}") from error
+
+
 def _list(file: Path) -> list[Any]:
     entries = read_yaml(file)
     if not isinstance(entries, list):

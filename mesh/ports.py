@@ -175,6 +175,10 @@ class PassageIndex(Protocol):
         """The union of both legs, each `limit` long, unfused. `within` is a document id."""
         ...
 
+    async def indexed(self, grant: Grant) -> set[str]:
+        """Ids of the documents that have passages."""
+        ...
+
     async def close(self) -> None: ...
 
 

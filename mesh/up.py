@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mesh.configuration import agents
+from mesh.configuration import AgentEntry, entry_of
 from mesh.embedded import parts
 from mesh.embedded.supervisor import Part, Supervisor, free_port
 from mesh.errors import MeshError
 from mesh.process import GATEWAY
 from mesh.settings import Settings, load
+from mesh.wiring import open_roster
 
 RECORD = "mesh.json"
 SIMULATED_SID = "AC" + "0" * 32
@@ -77,14 +78,11 @@ class Mesh:
         environment["ADIYAN_HOME"] = str(self._settings.adiyan_home)
         environment["ADIYAN_CONFIG"] = str(self._settings.adiyan_config)
         phone = await self._start_channel(environment, gateway)
-        # one process at a time seeds MongoDB and makes the collections
-        names = [(entry["name"], entry["copies"]) for entry in agents(self._settings.adiyan_config)]
-        copies = [(name, number) for name, count in names for number in range(1, count + 1)]
-        await self.supervisor.start_together(
-            *(_process(name, number, environment) for name, number in copies),
-            Part(GATEWAY, _run(GATEWAY), parts.http_says_ok(f"{gateway}/readyz"), environment),
-        )
         settings = load(adiyan_config=self._settings.adiyan_config, **_lower(environment))
+        await self.supervisor.start_together(
+            Part(GATEWAY, _run(GATEWAY), parts.http_says_ok(f"{gateway}/readyz"), environment),
+            *(_process(entry, number, environment) for entry, number in await _agents(settings)),
+        )
         return Started(settings, environment, gateway, phone, time.monotonic() - began)
 
     async def _start_stores(self) -> dict[str, str]:
@@ -156,8 +154,18 @@ def running_settings(**given: Any) -> tuple[Settings, str]:
     return load(adiyan_config=settings.adiyan_config, **_lower(joined["environment"])), str(joined["phone"])
 
 
-def _process(name: str, number: int, environment: dict[str, str]) -> Part:
-    return Part(name if number == 1 else f"{name}-{number}", _run(name), None, environment)
+async def _agents(settings: Settings) -> list[tuple[AgentEntry, int]]:
+    """Each copy of each agent, as MongoDB has them; it is seeded from `config/` here, before many do it at once."""
+    roster = await open_roster(settings)
+    try:
+        entries = [entry_of(each) for each in await roster.agents()]
+    finally:
+        await roster.close()
+    return [(entry, number) for entry in entries for number in range(1, entry.copies + 1)]
+
+
+def _process(entry: AgentEntry, number: int, environment: dict[str, str]) -> Part:
+    return Part(entry.name if number == 1 else f"{entry.name}-{number}", _run(entry.name), None, environment)
 
 
 def _run(name: str) -> tuple[str, ...]:

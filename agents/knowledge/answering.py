@@ -159,8 +159,14 @@ _NUMBER_WORD = (
     r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|million|billion|half"
     r"|once|twice|first|una|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez"
 )
+_CURRENCY = (
+    r"usd|eur|gbp|inr|chf|sek|nok|dkk|isk|pln|czk|huf|ron|try|cad|aud|nzd|sgd|hkd|jpy|cny|krw|zar|ngn|kes|brl|mxn"
+    r"|ars|clp|cop|aed|sar|ils|kr|rs|fr|zł|kč|r\$"
+)
 _MONEY = (
-    r"\p{Sc}\s?\d|\d[\d.,]*\s?(?:\p{Sc}|%|usd|eur|gbp|inr|dollars?|euros?|pounds?|rupees?|pesos?|cents?)"
+    rf"\p{{Sc}}\s?\d|\b(?:{_CURRENCY})\.?\s?\d"
+    rf"|\d[\d.,]*\s?(?:\p{{Sc}}|%|(?:{_CURRENCY})\b|(?:dollar|euro|pound|rupee|peso|cent|franc|kron(?:or|er|e))s?\b"
+    r"|p\b|pence\b)"
     r"|\bfree\b|\bgratis\b|\bno (?:extra )?(?:charge|cost)|\bwaived\b|रुपये|रुपए|मुफ़?्त|निःशुल्क"
 )
 _TIME = (

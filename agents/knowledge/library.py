@@ -194,20 +194,38 @@ class Library:
                 self._interrupted.set()
 
     async def finish_interrupted(self) -> bool:
-        """Whether all could be finished."""
+        """Whether all could be finished: what broke off, and what the index has lost."""
         grant = upkeep()
-        done = True
+        done = await self._index_lost(grant)
         for document in await self.shelf.unfinished(grant):
             async with self.shelf.hold(document.document_id):
                 done &= await self._finish(grant, document)
         return done
 
+    async def _index_lost(self, grant: Grant) -> bool:
+        """Vectors are derived: a document whose passages are gone (a deleted collection, another model) gets them
+        again from its file."""
+        indexed = await self.passages.indexed(grant)
+        done = True
+        for lost in await self.shelf.documents(grant):
+            if lost.document_id not in indexed:
+                async with self.shelf.hold(lost.document_id):
+                    done &= await self._index_again(grant, lost.document_id)
+        return done
+
+    async def _index_again(self, grant: Grant, document_id: str) -> bool:
+        document = await self.shelf.document(grant, document_id)
+        raw = await self.shelf.raw(grant, document_id) if document else None
+        return raw is None or document is None or await self._completed(grant, document, raw)
+
     async def _finish(self, grant: Grant, document: Document) -> bool:
         if document not in await self.shelf.unfinished(grant):  # another process was first
             return True
         raw = await self.shelf.raw(grant, document.document_id, unfinished=True)
-        if raw is None:
-            return True
+        return raw is None or await self._completed(grant, document, raw)
+
+    async def _completed(self, grant: Grant, document: Document, raw: bytes) -> bool:
+        """False when it is worth trying again."""
         chunks = await asyncio.to_thread(chunk, document.name, document.parts)
         try:
             await self._complete(grant, document, raw, chunks)
@@ -217,7 +235,7 @@ class Library:
         except Exception:  # the boundary: a defect that one document meets must not keep the others waiting
             log.exception("! resume document=%s", document.document_id)
             return True
-        log.info("→ resumed document=%s chunks=%d", document.document_id, len(chunks))
+        log.info("→ indexed document=%s chunks=%d", document.document_id, len(chunks))
         return True
 
 

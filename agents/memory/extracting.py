@@ -47,7 +47,8 @@ def _clauses(text: str) -> Iterator[str]:
         if len(sentence) > LONGEST:
             continue
         question = sentence.rstrip("\"'”» ").endswith(("?", "؟", "？"))
-        pieces = [piece for piece in phrases.CLAUSES.split(sentence) if piece.strip()]
+        parts = phrases.UNCAPPED.split(sentence)
+        pieces = [piece for part in parts for piece in phrases.CLAUSES.split(part) if piece.strip()]
         pieces = list(_antecedents(pieces))
         yield from pieces[:-1]
         if pieces:
@@ -187,9 +188,6 @@ def _instead(text: str) -> tuple[str, str]:
             head = (parts.get("head") or "").strip()
             if owned := parts.get("owned"):
                 head = f"{owned} is"
-            if pattern is phrases.INSTEAD[0] and head:
-                head = re.sub(r"\s*$", "", found.string[: found.start("old")])
-                head = re.sub(r"(?i)\s*\b(?:not|no longer)$", "", head)
             new = f"{head} {parts['new']}".strip(phrases.EDGES)
             if phrases.UNFINISHED.search(new):
                 continue

@@ -66,6 +66,8 @@ CORRECTING = _starts(
     rf"|कीजिए)|माफ (?:करें|करना|कीजिए)|सुधार|मेरा मतलब(?: है| था)?(?: कि)?|गलती हो गई|नहीं)(?:{PAUSE}|$)",
     r"(?:no|not anymore)(?:\s*[,.:;!…—–-]+\s*|\s+(?=(?:it|that|i|my|our|we|the|wait|sorry|actually|mi|es)\b)|$)",
 )
+UNCAPPED = re.compile(r"(?<=\w{3}[.!?]) +(?=[a-zà-ÿ¿¡])")
+"""Sentences of people who write without capitals."""
 CLAUSES = re.compile(
     r"(?:,? (?:and|but|also|plus)(?: that| also| now)? |[,;] |\s[—–-] |,? so )(?=(?:i|i'm|i've|my|we|we're|we've"
     r"|our|call me|he's|she's|he is|she is|they're|they are)(?!\w))"
@@ -363,7 +365,7 @@ INSTEAD = (  # what the person takes back; the rest is what holds
         re.I,
     ),
     re.compile(
-        r"^(?P<head>.*?)\b(?:is|are|'s|it's)? ?(?:not"
+        r"^(?P<head>.*?) ?\b(?:not"
         r"|no longer) (?P<old>[^,;]+?)(?: any ?more)?,? but (?:rather |now )?(?P<new>.+)$",
         re.I,
     ),

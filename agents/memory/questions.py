@@ -9,6 +9,9 @@ from functools import lru_cache
 from agents.memory.lexicon import NAME, concepts, tidy, types
 from agents.memory.subjects import AVERSE, NEGATED
 
+LONGEST = 500
+"""Characters that are looked at: whoever writes more is not asking what they told before."""
+
 _PERSONAL = re.compile(
     r"\b(?:i|i'm|i've|my|me|mine|our|ours|we|us|mi|mis|m[ií]o|yo|nuestr[oa]s?|vivo|soy|trabajo|tengo|llamo"
     r"|nací|prefiero|"
@@ -74,7 +77,7 @@ class Question:
 
 @lru_cache(maxsize=512)
 def ask(text: str) -> Question:
-    plain = tidy(text)
+    plain = tidy(text[:LONGEST])
     closed = bool(_CLOSED.match(plain)) and not _MEMORY_ASK.match(plain)
     body = _MEMORY_ASK.sub("", plain)
     soft, kinds = _soft(body)

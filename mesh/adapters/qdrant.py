@@ -30,6 +30,7 @@ LIVE = "live"  # a word, because the embedded engine never matches a boolean
 COMING = "coming"
 BATCH = 64
 WITHIN = 10
+MOST_DOCUMENTS = 1_000_000
 """Seconds that one call may take."""
 
 _POINTS = uuid.UUID("6c2f8a54-6d0b-4b0e-9a83-6a3c2f0f7c11")
@@ -91,6 +92,13 @@ class QdrantPassages:
             )
         return _union(*(answer.points for answer in answers))
 
+    async def indexed(self, grant: Grant) -> set[str]:
+        with _reaching():
+            facet = await self._client.facet(
+                self._collection, "document_id", facet_filter=scope(grant), limit=MOST_DOCUMENTS, exact=True
+            )
+        return {str(hit.value) for hit in facet.hits}
+
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def put(self, grant: Grant, document: Document, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
@@ -141,19 +149,20 @@ def _check(found: models.CollectionInfo, collection: str, model: str, dims: int)
     if schema is None:
         raise Misconfigured(
             f"The Qdrant collection {collection!r} was not made by Adiyan, or Qdrant is older than 1.16. Delete the "
-            "collection (or update Qdrant), then run `adiyan kb rebuild` to embed all documents again."
+            "collection (or update Qdrant): all documents are embedded again from their files at the next start."
         )
     if schema != SCHEMA:
         raise Misconfigured(
             f"The Qdrant collection {collection!r} is of version {schema}, and this Adiyan knows version {SCHEMA}. "
-            "Install the matching version, or run `adiyan kb rebuild` to embed all documents again."
+            "Install the matching version, or delete the collection: all documents are embedded again from their files "
+            "at the next start."
         )
     size = _dims(found)
     if made_for != model or size != dims:
         raise Misconfigured(
             f"The Qdrant collection {collection!r} holds vectors of {made_for} ({size} dimensions), but the settings "
-            f"name {model} ({dims}). Set embedding_model and embedding_dims back, or run `adiyan kb rebuild` to embed "
-            "all documents again with the new model."
+            f"name {model} ({dims}). Set embedding_model and embedding_dims back, or delete the collection: all "
+            "documents are embedded again from their files at the next start."
         )
 
 

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 READY_FILE = "ADIYAN_READY_FILE"
 READY_WITHIN_S = 30.0
+LOCK_WITHIN_S = 10.0
 BACK_OFF_S = (0.2, 0.5, 1, 2, 5, 10)
 HEALTHY_AFTER_S = 30.0
 """A child that lived this long starts over at the shortest back-off."""
@@ -159,24 +160,24 @@ class Supervisor:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.running: list[Running] = []
-        self._lock: IO[bytes] | None = None
+        self.lock: IO[bytes] | None = None
 
     async def __aenter__(self) -> Supervisor:
         self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.home / "logs").mkdir(exist_ok=True)
-        self._lock = await _take_lock(self.home / "lock")
+        self.lock = await _take_lock(self.home / "lock")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for running in reversed(self.running):
             await running.stop()
-        if self._lock:
-            self._lock.close()
+        if self.lock:
+            self.lock.close()
 
     async def start(self, part: Part) -> None:
-        if self._lock is None:
+        if self.lock is None:
             raise RuntimeError("the supervisor is not open: use `async with Supervisor(...)`")
-        running = Running(part, self.home / "logs", self._lock.fileno())
+        running = Running(part, self.home / "logs", self.lock.fileno())
         self.running.append(running)
         await running.start()
 
@@ -200,10 +201,10 @@ def free_port(preferred: int = 0) -> int:
     raise StartFailed("no free port on 127.0.0.1")
 
 
-async def _take_lock(file: Path, wait_s: float = 10.0) -> IO[bytes]:
+async def _take_lock(file: Path) -> IO[bytes]:
     """Waits a little for a mesh that is just stopping. Raises `AlreadyRunning`."""
     handle = file.open("ab")
-    until = time.monotonic() + wait_s
+    until = time.monotonic() + LOCK_WITHIN_S
     waited = False
     while True:
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
+from qdrant_client import AsyncQdrantClient
 from qdrant_client import models as qmodels
 
 from agents.knowledge import agent
@@ -391,6 +392,23 @@ async def test_an_ingestion_that_broke_off_is_finished_at_the_next_start(desk: D
         assert await restarted.finish_interrupted()
     (card,) = (await Desk(restarted).ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
     assert card.size == len(PRICES) + 4
+
+
+async def test_a_deleted_index_is_made_again_from_the_files(desk: Desk, qdrant_url: str, models_url: str) -> None:
+    await desk.ingest(ASHA, "prices.md", PRICES)
+    client = AsyncQdrantClient(qdrant_url, check_compatibility=False)
+    elsewhere = f"test-{uuid.uuid4().hex[:12]}"
+    desk.library.passages = await QdrantPassages.open(
+        qdrant_url, model=desk.library.embedder.model, dims=384, collection=elsewhere
+    )
+    assert not (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room"))).found
+    assert await desk.library.finish_interrupted()
+    found = (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room"))).found
+    assert "84 euros" in found[0].passage
+    assert not (await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room"))).found
+    await desk.library.passages.close()
+    await client.delete_collection(elsewhere)
+    await client.close()
 
 
 async def test_a_version_that_broke_off_does_not_come_after_one_that_was_sent_later(desk: Desk) -> None:

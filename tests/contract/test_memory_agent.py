@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,6 +19,7 @@ from agents.memory import agent
 from agents.memory.diary import Diary
 from mesh.access import Gate, Grant
 from mesh.adapters.mem0 import Mem0Facts
+from mesh.adapters.ollama import OllamaEmbedder
 from mesh.context import unwrap
 from mesh.contracts import (
     ANSWER_FROM_MEMORY,
@@ -34,7 +37,7 @@ from mesh.contracts import (
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Failed, Ok, Request, Wire
 from mesh.errors import Denied
-from mesh.ports import Fact
+from mesh.ports import Fact, FactStore, Vector
 from mesh.skills import Skill
 from tests.people import ASHA, BEN, OWNER, STRANGER, Directory
 from tests.processes import models, qdrant
@@ -46,7 +49,7 @@ NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 class Desk:
     """The agent as its worker runs it, without the bus; a minute passes between two messages."""
 
-    def __init__(self, facts: Mem0Facts) -> None:
+    def __init__(self, facts: FactStore) -> None:
         self.minutes = 0
         self.diary = Diary(facts, now=lambda: NOON + timedelta(minutes=self.minutes))
         self.directory = Directory()
@@ -441,3 +444,73 @@ async def test_one_slow_person_does_not_hold_up_another(desk: Desk, monkeypatch:
     assert (await desk.tell(BEN, "I live in Oslo.")).new == ("I live in Oslo.",)
     held.set()
     assert (await waiting).new == ("I live in Lyon.",)
+
+
+# ── whole conversations ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class FactsInMemory:
+    """A `FactStore` of one person, for many conversations in little time; the vectors are the real ones."""
+
+    embedder: OllamaEmbedder
+    facts: dict[str, tuple[Fact, Vector]] = field(default_factory=dict)
+
+    async def add(self, grant: Grant, text: str, *, told_at: datetime, message_id: str) -> Fact:
+        (vector,) = await self.embedder.alike([text])
+        fact = Fact(uuid.uuid4().hex, text, told_at, message_id)
+        self.facts[fact.fact_id] = (fact, vector)
+        return fact
+
+    async def nearest(self, grant: Grant, about: str, *, limit: int) -> list[Fact]:
+        (asked,) = await self.embedder.alike([about])
+        found = [
+            replace(fact, similarity=sum(a * b for a, b in zip(asked, vector, strict=True)))
+            for fact, vector in self.facts.values()
+            if not fact.superseded_by
+        ]
+        return sorted(found, key=lambda fact: -fact.similarity)[:limit]
+
+    async def all(self, grant: Grant) -> list[Fact]:
+        return [fact for fact, _ in self.facts.values() if not fact.superseded_by]
+
+    async def told_in(self, grant: Grant, message_id: str) -> list[Fact]:
+        return [fact for fact, _ in self.facts.values() if fact.message_id == message_id]
+
+    async def supersede(self, grant: Grant, fact_id: str, *, by: str, at: datetime) -> None:
+        fact, vector = self.facts[fact_id]
+        self.facts[fact_id] = (replace(fact, superseded_by=by), vector)
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_conversations_end_with_what_holds_and_never_with_what_was_corrected(models_url: str) -> None:
+    """123 conversations with 197 questions, made in three rounds; before the rules were mended for each round, 79, 78
+    and 83% of its questions were right, and none of the wrong answers was about another person or another thing."""
+    file = Path(__file__).parents[1] / "unit" / "data" / "memory" / "conversations.jsonl"
+    embedder = OllamaEmbedder(
+        models_url, model="multilingual-e5-small", dims=384, query_prefix="query: ", document_prefix="passage: "
+    )
+    wrong: list[tuple[str, str]] = []
+    unasked: list[tuple[str, str]] = []
+    asked = 0
+    for line in file.read_text("utf-8").splitlines():
+        desk = Desk(FactsInMemory(embedder))
+        for turn in json.loads(line):
+            if "says" in turn:
+                await desk.tell(ASHA, turn["says"])
+                continue
+            asked += 1
+            answer = await desk.answer(ASHA, turn["asks"])
+            text = answer.text.casefold()
+            if turn["answer"] is None and answer.grounded:
+                unasked.append((turn["asks"], answer.text))
+            elif any(value.casefold() not in text for value in turn["answer"] or ()) or any(
+                value.casefold() in text for value in turn["never"]
+            ):
+                wrong.append((turn["asks"], answer.text))
+    await cast(Any, embedder._client).close()
+    assert asked == 197
+    assert not unasked
+    assert len(wrong) <= 0.04 * asked, wrong

@@ -262,7 +262,7 @@ async def _breaks(*_: object, **__: object) -> None:
 async def test_another_model_is_refused_and_the_way_out_is_named(
     passages: QdrantPassages, url: str, collection: str, model: str, dims: int
 ) -> None:
-    with pytest.raises(Misconfigured, match="adiyan kb rebuild"):
+    with pytest.raises(Misconfigured, match="embedded again from their files"):
         await QdrantPassages.open(url, model=model, dims=dims, collection=collection)
 
 

@@ -1,0 +1,305 @@
+"""A whole mesh in its own processes, written to as Twilio would, and looked at as a person would."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import httpx
+import psutil
+import pytest
+
+from mesh.settings import ROOT
+from mesh.testing.phone import Phone, Received
+from tests.people import ASHA, BEN, OWNER, STRANGER
+
+PRICES = "# Prices\n\n## Rooms\n\nA double room costs 84 euros.\n\n## Parking\n\nParking costs 7 euros a night.\n"
+SECRET = "# Contract\n\n## Fee\n\nThe fee of the gala is 7,413 zlotys.\n"
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@dataclass(frozen=True)
+class Running:
+    """An `adiyan up`, and how to use it."""
+
+    home: Path
+    process: subprocess.Popen[str]
+    gateway: str
+    twilio: str
+
+    def adiyan(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        return adiyan(self.home, *arguments, given=given)
+
+    def pid_of(self, agent: str) -> int:
+        (found,) = [
+            child.pid for child in psutil.Process(self.process.pid).children() if child.cmdline()[-2:] == ["run", agent]
+        ]
+        return int(found)
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "ADIYAN_HOME": str(home), "COLUMNS": "240", "GATEWAY_PORT": "0"}
+
+
+def adiyan(home: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mesh.cli", *arguments],
+        cwd=ROOT,
+        env=environment(home),
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def start(home: Path, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "mesh.cli", "up"],
+        cwd=ROOT,
+        env={**environment(home), **more},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def said_until(out: IO[str], word: str) -> str:
+    lines = []
+    for line in out:
+        lines.append(line)
+        if word in line:
+            return "".join(lines)
+    raise AssertionError(f"it ended without saying {word!r}: {''.join(lines)}")
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    home = tmp_path_factory.mktemp("home")
+    process = start(home)
+    assert process.stdout is not None
+    said_until(process.stdout, "The mesh is up")
+    record = json.loads((home / "mesh.json").read_text())
+    running = Running(home, process, record["gateway"], record["phone"])
+    (home / "prices.md").write_text(PRICES)
+    (home / "contract.md").write_text(SECRET)
+    for arguments in (
+        ("clients", "register", ASHA, "--name", "Asha"),
+        ("clients", "register", BEN, "--name", "Ben", "--tier", "gold"),
+        ("kb", "add", str(home / "prices.md"), "--global"),
+        ("kb", "add", str(home / "contract.md"), "--owner", BEN),
+    ):
+        ran = running.adiyan(*arguments)
+        assert ran.returncode == 0, ran.stderr
+    try:
+        yield running
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
+@pytest.fixture
+async def phone(mesh: Running) -> AsyncIterator[Phone]:
+    async with Phone(mesh.twilio) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def replies_to(phone: Phone, who: str) -> AsyncIterator[list[Received]]:
+    """Collects what `who` receives inside the block, and the first reply after it."""
+    before = await phone.replies(who)
+    seq = before[-1].seq if before else 0
+    got: list[Received] = []
+    yield got
+    got += await phone.replies(who, seq, 40.0)
+
+
+async def ask(phone: Phone, who: str, text: str) -> str:
+    async with replies_to(phone, who) as got:
+        await phone.say(who, text)
+    assert got, f"no reply to {text!r}"
+    return got[0].text
+
+
+async def test_a_question_is_answered_from_a_document(phone: Phone) -> None:
+    assert "84 euros" in await ask(phone, ASHA, "How much is a double room?")
+
+
+async def test_a_private_contract_is_there_for_its_owner_and_absent_for_another(phone: Phone) -> None:
+    assert "7,413" in await ask(phone, BEN, "What is the fee of the gala?")
+    foreign = await ask(phone, ASHA, "What is the fee of the gala?")
+    absent = await ask(phone, ASHA, "What is the fee of the regatta?")
+    assert foreign == absent
+
+
+async def test_a_client_on_the_default_tier_always_gets_an_answer(phone: Phone) -> None:
+    """Incident d: a permission gap between searching and the fallback once ended in silence."""
+    for text in ("asdf qwer", "?", "Why is the sky blue", "I need help with my taxes", "\u202eright to left", "नमस्ते"):
+        assert await ask(phone, ASHA, text)
+
+
+async def test_a_replayed_webhook_is_answered_once(phone: Phone) -> None:
+    async with replies_to(phone, ASHA) as got:
+        first = await phone.post(ASHA, "How much is parking?")
+        again = [await phone.post(ASHA, "How much is parking?", message_sid=first.message_sid) for _ in range(3)]
+    assert {each.status for each in (first, *again)} == {200}
+    # a later message is answered after everything that came before it
+    last = await ask(phone, ASHA, "hello")
+    texts = [each.text for each in await phone.replies(ASHA, got[0].seq)]
+    assert "7 euros" in got[0].text
+    assert texts == [last]
+
+
+async def test_ten_messages_in_a_row_are_answered_in_order(phone: Phone) -> None:
+    before = await phone.replies(ASHA)
+    seq = before[-1].seq if before else 0
+    texts = ["How much is parking?", "How much is a double room?"] * 5
+    for text in texts:
+        await phone.say(ASHA, text)
+    got: list[Received] = []
+    while len(got) < len(texts):
+        more = await phone.replies(ASHA, got[-1].seq if got else seq, 40.0)
+        assert more, f"{len(got)} replies to {len(texts)} messages"
+        got += more
+    wanted = ["7 euros", "84 euros"] * 5
+    assert [word for word, each in zip(wanted, got, strict=True) if word in each.text] == wanted
+
+
+async def test_a_forged_webhook_is_refused_and_costs_nothing(mesh: Running) -> None:
+    form = {"MessageSid": "SM" + "f" * 32, "From": f"whatsapp:{ASHA}", "To": "whatsapp:+14155238886", "Body": "hello"}
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(
+            f"{mesh.gateway}/whatsapp/twilio", data=form, headers={"X-Twilio-Signature": "Zm9yZ2Vk"}
+        )
+    assert answer.status_code == 403
+    assert "PUBLIC_URL" in answer.text
+
+
+async def test_registering_takes_effect_at_once_and_blocking_too(mesh: Running, phone: Phone) -> None:
+    newcomer = "+15557654321"
+    assert "register" in await ask(phone, newcomer, "How much is a double room?")
+    assert "registered on default" in mesh.adiyan("clients", "register", newcomer, "--name", "Noor").stdout
+    assert "84 euros" in await ask(phone, newcomer, "How much is a double room?")
+    assert "blocked" in mesh.adiyan("clients", "register", newcomer, "--name", "Noor", "--block").stdout
+    assert "84" not in await ask(phone, newcomer, "How much is a double room?")
+
+
+async def test_a_killed_agent_costs_no_message(mesh: Running, phone: Phone) -> None:
+    for agent in ("knowledge", "orchestrator", "gateway"):
+        async with replies_to(phone, ASHA) as got:
+            if agent == "gateway":
+                os.kill(mesh.pid_of(agent), signal.SIGKILL)
+                await accepted_again(mesh)
+                await phone.say(ASHA, "How much is a double room?")
+            else:
+                await phone.say(ASHA, "How much is a double room?")
+                os.kill(mesh.pid_of(agent), signal.SIGKILL)
+        assert got, f"silence after {agent} was killed"
+
+
+async def accepted_again(mesh: Running) -> None:
+    async with asyncio.timeout(20), httpx.AsyncClient() as client:
+        while True:
+            try:
+                if (await client.get(f"{mesh.gateway}/readyz")).is_success:
+                    return
+            except httpx.HTTPError:
+                await asyncio.sleep(0.1)
+
+
+def test_the_owners_lists_show_who_and_what(mesh: Running) -> None:
+    people = mesh.adiyan("clients", "list").stdout
+    assert "Asha" in people
+    assert "gold" in people
+    documents = mesh.adiyan("kb", "list").stdout
+    assert "prices.md" in documents
+    assert "contract.md" in documents
+    seen_by_asha = mesh.adiyan("kb", "list", "--as", ASHA).stdout
+    assert "prices.md" in seen_by_asha
+    assert "contract.md" not in seen_by_asha
+
+
+def test_adding_a_document_twice_changes_nothing_and_says_so(mesh: Running) -> None:
+    assert "unchanged" in mesh.adiyan("kb", "add", str(mesh.home / "prices.md"), "--global").stdout
+
+
+def test_an_unreadable_document_is_named_and_the_others_are_added(mesh: Running, tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"%PDF-1.4\n" + b"\x00" * 100)
+    (tmp_path / "b.md").write_text("# Pool\n\nThe pool opens at 9:00.\n")
+    ran = mesh.adiyan("kb", "add", str(tmp_path))
+    assert ran.returncode == 1
+    assert "a.pdf" in ran.stdout
+    assert "b.md: added" in ran.stdout
+    assert "Traceback" not in ran.stdout + ran.stderr
+
+
+def test_a_conversation_in_the_terminal(mesh: Running) -> None:
+    ran = mesh.adiyan("chat", "--as", ASHA, given="How much is parking?\n\nhello\n")
+    assert ran.returncode == 0, ran.stderr
+    assert "7 euros" in ran.stdout
+    assert ran.stdout.count("adiyan") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("clients", "register", "5551230001"), "country code"),
+        (("clients", "register", ASHA, "--tier", "platinum"), "gold"),
+        (("kb", "add", "/nowhere/at/all.md"), "does not exist"),
+        (("kb", "add", "README.md", "--global", "--owner", ASHA), "Choose one"),
+        (("up",), "already runs"),
+        (("run", "astrologer"), "no agent called astrologer"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(mesh: Running, arguments: tuple[str, ...], told: str) -> None:
+    ran = mesh.adiyan(*arguments)
+    assert ran.returncode == 1
+    assert told in ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stdout + ran.stderr
+
+
+def test_no_log_holds_a_message_or_a_phone_number(mesh: Running) -> None:
+    logs = "".join(file.read_text("utf-8", "replace") for file in (mesh.home / "logs").glob("*.log"))
+    assert "skill=knowledge.answer" in logs
+    for word in ("How much is", "7,413", *(who.removeprefix("+") for who in (ASHA, BEN, STRANGER, OWNER))):
+        assert word not in logs
+
+
+def test_without_a_mesh_a_command_says_how_to_start_one(tmp_path: Path) -> None:
+    ran = adiyan(tmp_path, "clients", "list")
+    assert ran.returncode == 1
+    assert "./run up" in ran.stderr
+
+
+def test_a_busy_port_is_replaced_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = start(tmp_path, GATEWAY_PORT=str(port))
+        assert process.stdout is not None
+        said = said_until(process.stdout, "The mesh is up")
+        assert f"Port {port} is busy" in said
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert len(children) >= 8
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Stopped" in rest
+    assert time.monotonic() - began < 15
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    assert not (tmp_path / "mesh.json").exists()
