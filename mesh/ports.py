@@ -74,6 +74,12 @@ class Embedder(Protocol):
         """For comparing texts of one kind with one another: facts, sentences, example utterances."""
         ...
 
+    async def probe(self) -> None:
+        """Raises `Misconfigured` when the model is absent, or its vectors are not of `dims` numbers."""
+        ...
+
+    async def close(self) -> None: ...
+
 
 # ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

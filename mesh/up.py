@@ -24,6 +24,11 @@ from mesh.wiring import open_roster
 RECORD = "mesh.json"
 SIMULATED_SID = "AC" + "0" * 32
 
+STORES = ("redis_url", "mongodb_uri")
+"""What the owner's commands need."""
+AGENT_NEEDS = (*STORES, "qdrant_url", "ollama_host", "twilio_account_sid")
+GATEWAY_NEEDS = ("redis_url", "twilio_auth_token", "public_url")
+
 Tell = Callable[[str], None]
 
 
@@ -75,10 +80,8 @@ class Mesh:
             self._tell(f"Port {self._settings.gateway_port} is busy: the gateway is on {port}.")
         gateway = f"http://127.0.0.1:{port}"
         environment["GATEWAY_PORT"] = str(port)
-        environment["ADIYAN_HOME"] = str(self._settings.adiyan_home)
-        environment["ADIYAN_CONFIG"] = str(self._settings.adiyan_config)
         phone = await self._start_channel(environment, gateway)
-        settings = load(adiyan_config=self._settings.adiyan_config, **_lower(environment))
+        settings = load(**_lower(environment))
         await self.supervisor.start_together(
             Part(GATEWAY, _run(GATEWAY), parts.http_says_ok(f"{gateway}/readyz"), environment),
             *(_process(entry, number, environment) for entry, number in await _agents(settings)),
@@ -87,12 +90,7 @@ class Mesh:
 
     async def _start_stores(self) -> dict[str, str]:
         chosen, home = self._settings, self._settings.adiyan_home
-        environment = {
-            "REDIS_URL": chosen.redis_url,
-            "MONGODB_URI": chosen.mongodb_uri,
-            "QDRANT_URL": chosen.qdrant_url,
-            "OLLAMA_HOST": chosen.ollama_host,
-        }
+        environment = _environment(chosen)
         wanted: list[Part] = []
         if not chosen.redis_url:
             port = free_port()
@@ -137,13 +135,13 @@ class Mesh:
         return address
 
 
-def running_settings(**given: Any) -> tuple[Settings, str]:
+def running_settings(*needs: str) -> tuple[Settings, str]:
     """Settings for a command that joins: configured addresses, and the running mesh's for those that are not; and the
-    simulated Twilio's address. Raises `NotRunning`."""
-    settings = load(**given)
+    simulated Twilio's address. `needs` are settings that must not be empty. Raises `NotRunning`."""
+    settings = load()
     record = settings.adiyan_home / RECORD
     joined = _read(record)
-    missing = [name for name in ("redis_url", "mongodb_uri") if not getattr(settings, name)]
+    missing = [name for name in (needs or STORES) if not getattr(settings, name)]
     if joined is None:
         if missing:
             raise NotRunning(
@@ -151,7 +149,7 @@ def running_settings(**given: Any) -> tuple[Settings, str]:
                 f"or set {' and '.join(name.upper() for name in missing)}."
             )
         return settings, ""
-    return load(adiyan_config=settings.adiyan_config, **_lower(joined["environment"])), str(joined["phone"])
+    return load(**_lower(joined["environment"])), str(joined["phone"])
 
 
 async def _agents(settings: Settings) -> list[tuple[AgentEntry, int]]:
@@ -172,8 +170,14 @@ def _run(name: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "mesh.cli", "run", name)
 
 
+def _environment(settings: Settings) -> dict[str, str]:
+    """Every setting, so that the processes have exactly those of the mesh that starts them."""
+    values = {name.upper(): str(value) for name, value in settings.model_dump(mode="json").items()}
+    return {name: value for name, value in values.items() if value}
+
+
 def _lower(environment: dict[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in environment.items() if name != "ADIYAN_CONFIG"}
+    return {name.lower(): value for name, value in environment.items()}
 
 
 def _read(record: Path) -> dict[str, Any] | None:
@@ -188,6 +192,9 @@ def _read(record: Path) -> dict[str, Any] | None:
 def _write_private(record: Path, started: Started) -> None:
     temporary = record.with_suffix(".tmp")
     temporary.touch(mode=0o600)
-    content = {"pid": os.getpid(), "environment": started.environment, "gateway": started.gateway}
-    temporary.write_text(json.dumps({**content, "phone": started.phone}))
+    environment = dict(started.environment)
+    if not started.phone:  # a real account's secret is not copied: who joins has it configured, too
+        environment.pop("TWILIO_AUTH_TOKEN", None)
+    content = {"pid": os.getpid(), "environment": environment, "gateway": started.gateway, "phone": started.phone}
+    temporary.write_text(json.dumps(content))
     temporary.replace(record)

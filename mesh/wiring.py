@@ -42,13 +42,15 @@ class Parts:
         from mesh.adapters.ollama import OllamaEmbedder
 
         chosen = self.settings
-        return OllamaEmbedder(
+        embedder = OllamaEmbedder(
             chosen.ollama_host,
             model=chosen.embedding_model,
             dims=chosen.embedding_dims,
             query_prefix=chosen.embedding_query_prefix,
             document_prefix=chosen.embedding_document_prefix,
         )
+        self._open.push_async_callback(embedder.close)
+        return embedder
 
     async def roster(self) -> MongoRoster:
         """Seeded from `config/` with what it does not have yet."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from agents.knowledge.answering import Candidate, extract
+from agents.knowledge.answering import Extract
 from agents.knowledge.library import Hit, Library, open_library
+from agents.knowledge.replying import reply
+from agents.knowledge.units import Candidate
+from mesh.access import Grant
 from mesh.context import Context
 from mesh.contracts import (
     ANSWER_FROM_DOCUMENTS,
@@ -35,8 +38,9 @@ from mesh.contracts import (
 )
 from mesh.dispatch import Agent
 from mesh.errors import Malformed
-from mesh.ports import Document
+from mesh.ports import Document, Vector
 
+NOT_FOUND = "I found nothing about “{}”."
 LARGEST_FILE = 16 << 20
 """Bytes that go over the bus in one piece."""
 
@@ -91,23 +95,33 @@ async def ingest(sent: Ingest, ctx: Context[Library]) -> Ingested:
 
 @agent.handles(ANSWER_FROM_DOCUMENTS)
 async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
-    vector, hits = await ctx.own.evidence(ctx.grant, asked.text)
-    candidates = [_candidate(hit) for hit in hits]
-    found = await extract(asked.text, vector, candidates, ctx.own.embedder.documents)
-    if found is None or not found.answers:
-        return Answer(confidence=found.confidence if found else 0.0)
-    (hit,) = (hit for hit in hits if hit.reference == found.passage_id)
-    source = Source(
+    hits: dict[str, Hit] = {}
+
+    async def search(text: str) -> tuple[Vector, list[Candidate]]:
+        vector, found = await ctx.own.evidence(ctx.grant, text)
+        hits.update((hit.reference, hit) for hit in found)
+        return vector, [_candidate(hit, ctx.grant) for hit in found]
+
+    replied = await reply(asked.text, asked.history, search, ctx.own.embedder.documents)
+    if not replied.extracts:
+        return Answer(confidence=replied.confidence)
+    lines = [extract.quotation for extract in replied.extracts]
+    lines += [NOT_FOUND.format(question) for question in replied.unanswered]
+    sources = tuple(_source(hits[extract.passage_id], extract) for extract in replied.extracts)
+    return Answer(text="\n\n".join(lines), sources=sources, grounded=True, confidence=replied.confidence)
+
+
+def _source(hit: Hit, extract: Extract) -> Source:
+    return Source(
         kind="document",
         name=hit.document.name,
         section=hit.section,
-        quote=found.quotation,
+        quote=extract.quotation,
         reference=hit.reference,
     )
-    return Answer(text=found.quotation, sources=(source,), grounded=True, confidence=found.confidence)
 
 
-def _candidate(hit: Hit) -> Candidate:
+def _candidate(hit: Hit, grant: Grant) -> Candidate:
     return Candidate(
         id=hit.reference,
         text=hit.passage.chunk.text,
@@ -115,6 +129,7 @@ def _candidate(hit: Hit) -> Candidate:
         source=PurePosixPath(hit.document.name).stem,
         cosine=hit.passage.dense,
         score=hit.score,
+        own=hit.document.owner == grant.client and hit.document.visibility == "private",
     )
 
 

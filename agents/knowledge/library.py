@@ -242,6 +242,7 @@ class Library:
 @asynccontextmanager
 async def open_library(parts: Parts) -> AsyncIterator[Library]:
     library = Library(await parts.shelf(), await parts.passages(), parts.embedder())
+    await library.embedder.probe()
     finishing = asyncio.create_task(library.keep_finishing())
     try:
         yield library

@@ -88,7 +88,7 @@ def _no_side_issue(question: Question, statement: Statement) -> bool:
     asked = question.wanted | question.soft
     if statement.head and statement.head not in statement.owners:
         return statement.head in asked | _LOOSE
-    extra = {term for term in statement.subject - asked - BEINGS if known(term)} - _LOOSE
+    extra = (statement.subject & ATTRIBUTES) - asked - _LOOSE
     return not extra or (bool(asked & statement.subject) and len(extra) < len(asked & statement.subject) + 1)
 
 

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from agents.memory import wording
 from agents.memory.bearing import answers, touches
 from agents.memory.extracting import Stated, facts_in
-from agents.memory.judging import Outdated, Restated, Supersedes, judge, merged, settle
+from agents.memory.judging import New, Outdated, Restated, Supersedes, judge, merged, settle
 from agents.memory.questions import Question
 from agents.memory.questions import ask as asked
 from agents.memory.recency import calibrated, over_fetch, rerank
@@ -90,17 +90,20 @@ class Diary:
     async def _take(
         self, grant: Grant, stated: Stated, known: dict[str, Fact], message_id: str, said_at: datetime
     ) -> Taken | None:
+        meant: Fact | None = None
         if stated.loose:
-            settled = settle(stated, list(reversed(await self.facts.all(grant))))
+            settled = settle(stated, list(reversed(await self.facts.all(grant))), said_at=said_at)
             if settled is None:
                 return None
-            stated = settled
+            stated, meant = settled
         already = known.get(stated.text.casefold()) or _kept_in(known, stated)
         if already and already.superseded_by:
             return Taken(already, "restated")
         near = await self.facts.nearest(grant, stated.text, limit=NEAREST)
         others = [fact for fact in near if already is None or fact.fact_id != already.fact_id]
         verdict = judge(stated, others, told_at=said_at)
+        if isinstance(verdict, New) and meant and (already is None or meant.fact_id != already.fact_id):
+            others, verdict = [*others, meant], Supersedes((meant.fact_id,))
         if isinstance(verdict, Supersedes) and already is None:
             stated = merged(stated, [fact for fact in others if fact.fact_id in verdict.fact_ids])
         if isinstance(verdict, Restated):

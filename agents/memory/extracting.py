@@ -75,7 +75,7 @@ def _stated(clause: str, carried: bool) -> tuple[Stated | None, bool]:
         return None, corrects
     if (text.endswith("?") or _is_question(text)) and not asked:
         return None, False
-    instead = bool(re.search(r"\binstead\W*$", text, re.IGNORECASE))
+    instead = bool(re.search(r"\b(?:instead|,? sorry|my bad|my mistake|perdón)\W*$", text, re.IGNORECASE))
     text = phrases.TAIL.sub("", text.strip(phrases.EDGES + "?¿¡")).strip(phrases.EDGES)
     text, old = _instead(text)
     if changed := _changed(text):
@@ -128,6 +128,8 @@ def _passes(text: str) -> bool:
         if verb in phrases.PLANNED_ING and verb not in {"moving"}:
             return not (_dated(text) or re.search(r"\b(?:married|room|divorced)\b", text, re.I))
         return verb not in phrases.LASTING_ING
+    if phrases.SAID_TO_US.search(text) and not re.match(r"you can|moved here|i moved", text, re.IGNORECASE):
+        return True
     if phrases.REQUEST.match(text) or phrases.TRANSIENT.match(text):
         return True
     if len(text.split()) < 2 or (text.casefold().startswith(("my ", "our ", "mi ")) and not _has_verb(text)):
@@ -172,6 +174,8 @@ def _fits_before(text: str) -> bool:
 def _passes_loose(text: str) -> bool:
     found = phrases.PRONOUN.match(text)
     value = found["value"] if found else text
+    if re.search(r"\bones?$|^(?:the )?(?:other|first|second|last|next)\b", value, re.IGNORECASE):
+        return True
     return bool(phrases.POLITE.match(value) or re.match(r"^(?:i|we|you|there|if|because|let's)\b", text, re.I))
 
 

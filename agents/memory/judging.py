@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agents.memory.extracting import Stated, corrected
-from agents.memory.lexicon import SPANS, concepts, kinds_in, tidy
+from agents.memory.lexicon import MANY, SPANS, concepts, kinds_in, tidy
 from agents.memory.subjects import Statement, competes, read, same_subject
 from mesh.ports import Fact
 
@@ -17,6 +17,8 @@ from mesh.ports import Fact
 # .95, a changed value at .84-.97, the same in other words at .95-1.0 (tests/unit/data/memory/pairs.jsonl).
 SAME = 0.965
 """Above it, and with no value that differs, two statements say the same."""
+MEANT_WITHIN = timedelta(hours=1)
+_NOW = re.compile(r"\bnow\b|\bahora\b|(?:^|\s)अब(?:\s|$)", re.IGNORECASE)
 CLOSE = 0.90
 """Above it a flagged correction replaces its neighbour, although their subjects are not recognised as one."""
 
@@ -53,7 +55,7 @@ def judge(new: Stated, nearest: Sequence[Fact], *, told_at: datetime | None = No
         if _says_the_same(statement, read(fact.text), fact.similarity, new):
             return Restated(fact.fact_id)
     beaten = [fact for fact in nearest if _beats(new, statement, fact)]
-    if not beaten and new.corrects:
+    if not beaten and (new.corrects or _NOW.search(new.text)):
         beaten = _corrected_neighbour(new, statement, nearest)
     later = [fact for fact in beaten if told_at is not None and fact.told_at > told_at]
     if later:
@@ -87,7 +89,9 @@ def _beats(new: Stated, statement: Statement, fact: Fact) -> bool:
 
 def _corrected_neighbour(new: Stated, statement: Statement, nearest: Sequence[Fact]) -> list[Fact]:
     """A flagged correction replaces one fact of the same subject, even where there could be several."""
-    same = [fact for fact in nearest if same_subject(statement, read(fact.text))]
+    same = [fact for fact in nearest if _corrects(statement, read(fact.text))]
+    if not new.corrects and statement.subject & MANY:
+        return []
     if same:
         return [max(same, key=lambda fact: (fact.told_at, fact.similarity))]
     close = [
@@ -98,6 +102,14 @@ def _corrected_neighbour(new: Stated, statement: Statement, nearest: Sequence[Fa
         and read(fact.text).subject & statement.subject
     ]
     return close[:1]
+
+
+def _corrects(new: Statement, old: Statement) -> bool:
+    """The same subject, or less of it with a value of the same kind: "I finish at 6", after "I finish work at 5"."""
+    if same_subject(new, old):
+        return True
+    nested = new.subject < old.subject or old.subject < new.subject
+    return bool(nested and new.subject and old.subject and new.owners == old.owners and new.kinds & old.kinds)
 
 
 # ── corrections that mean nothing by themselves ───────────────────────────────────────────────────────────────────
@@ -112,26 +124,29 @@ _OF_MINE = re.compile(r"^(?:i|we) \w+ (?:my|our) \w+ (?=\w)", re.IGNORECASE)
 _NUMBERED = ("clock", "day", "daypart", "colour", "side", "drink", "number")
 
 
-def settle(loose: Stated, known: Sequence[Fact]) -> Stated | None:
-    """ "No, I meant Thursday" in full: "My appointment is on Thursday." None when it fits nothing that is known.
+def settle(loose: Stated, known: Sequence[Fact], *, said_at: datetime) -> tuple[Stated, Fact] | None:
+    """ "No, I meant Thursday" in full, "My appointment is on Thursday", and the fact that it corrects. None when it
+    fits nothing that is known.
 
-    `known` are live facts, the last told first.
+    `known` are live facts, the last told first. Unless it names what it is about, or what it takes back, only what was
+    told within the hour can be meant.
     """
-    for fact in _candidates(loose, known):
+    for fact in _candidates(loose, known, said_at):
         if text := respelled(tidy(fact.text), loose.text, loose.instead_of):
-            return corrected(loose, text)
+            return corrected(loose, text), fact
     return None
 
 
-def _candidates(loose: Stated, known: Sequence[Fact]) -> list[Fact]:
+def _candidates(loose: Stated, known: Sequence[Fact], said_at: datetime) -> list[Fact]:
     if loose.instead_of:
         old = set(concepts(loose.instead_of)) or {loose.instead_of.casefold()}
         return [fact for fact in known if old <= read(fact.text).terms]
     if about := _named_subject(loose, known):
         return about
     kinds = kinds_in(" " + loose.text)
-    alike = [fact for fact in known if kinds & kinds_in(tidy(fact.text))]
-    return alike or list(known[:1])
+    recent = [fact for fact in known if said_at - fact.told_at <= MEANT_WITHIN]
+    alike = [fact for fact in recent if kinds & kinds_in(tidy(fact.text))]
+    return alike or recent[:1]
 
 
 def _named_subject(loose: Stated, known: Sequence[Fact]) -> list[Fact]:

@@ -223,7 +223,7 @@ _DATE = (
     r"|lunes|martes|miércoles|jueves|viernes|sábado|domingo|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
     r"|septiembre|octubre|noviembre|diciembre|mañana|christmas(?: day| eve)?|easter|diwali|holi|eid"
     r"|thanksgiving|navidad"
-    r"|valentine'?s day|new year'?s(?: day| eve)?|in (?:19|20)\d\d"
+    r"|valentine'?s day|new year'?s(?: day| eve)?|(?:in|since|from|desde|en) (?:19|20)\d\d"
 )
 _MONTH = (
     r"(?:january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun"

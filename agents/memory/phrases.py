@@ -61,7 +61,8 @@ CORRECTING = _starts(
     rf"|incorrect|a mistake|a typo|an error)"
     rf"|typo|update|oops|whoops|wait|no wait|nope|i meant(?: to (?:say|write|type))?|i mean|rather"
     rf"|make (?:that|it)|en realidad"
-    rf"|perdón|perdona|lo siento|corrección|quise decir|quería decir|mejor dicho|me equivoqué|espera|असल में"
+    rf"|perdón|perdona|lo siento|corrección|quise decir|quería decir|mejor dicho|me equivoqué|cambio|rectifico"
+    rf"|error mío|espera|असल में"
     rf"|दरअसल|माफ़? ?(?:करें|करना"
     rf"|कीजिए)|माफ (?:करें|करना|कीजिए)|सुधार|मेरा मतलब(?: है| था)?(?: कि)?|गलती हो गई|नहीं)(?:{PAUSE}|$)",
     r"(?:no|not anymore)(?:\s*[,.:;!…—–-]+\s*|\s+(?=(?:it|that|i|my|our|we|the|wait|sorry|actually|mi|es)\b)|$)",
@@ -127,7 +128,19 @@ LASTING_NEED = re.compile(
     r"|because)\b",
     re.IGNORECASE,
 )
+SAID_TO_US = re.compile(
+    r"\b(?:you|your|yours|this|here|today|tonight|it|that|that one|them|those|these)$|\b(?:yours?|you|this"
+    r"|today|tonight|that one)\b",
+    re.IGNORECASE,
+)
+"""Words that point: at us, at now, at what was just spoken of."""
 TRANSIENT = _starts(
+    r"(?:i|we) (?:was|were) (?!born|raised|diagnosed|married|divorced|adopted|named|an? |vegan|vegetarian|in )\w+",
+    r"(?:i|we) (?:didn't|did not|wasn't|weren't|couldn't|wouldn't|accept|confirm|decline|authori[sz]e|recommend"
+    r"|insist)\b",
+    r"(?:my|our) \w+ (?:told|said|says|asked|recommended|sent|wants|needs|tried|paid|booked|ordered"
+    r"|called (?!me\b))\b",
+    r"(?:my|our) (?:room|table|order|bill|food|meal|car park|answer|reply) (?:has|have|had|is yes|is no)\b",
     r"(?:i|we) (?:was|were) \w+ing\b",
     r"(?:i|we)(?:'m| am|'re| are) (?:(?:so|very|really|just|now|still|currently|already|a bit|not|all|also"
     r"|too|quite|feeling|running|getting"
@@ -359,6 +372,7 @@ POLITE = re.compile(
     re.IGNORECASE,
 )
 INSTEAD = (  # what the person takes back; the rest is what holds
+    re.compile(r"^not (?P<old>[^,]{1,30}), (?:but )?(?P<new>[^,]{1,40})$", re.I),
     re.compile(
         r"^(?P<old>[^,;]+?) (?:isn't|is not|is no longer) (?P<owned>(?:my|our) [^,;]+?)(?: any ?more)?\s*[,;—.-]+\s*"
         r"(?:it|that)(?:'s| is) (?:now )?(?P<new>.+)$",

@@ -50,6 +50,7 @@ _REWRITTEN = (  # the same said with a verb
         ),
         "my name is ",
     ),
+    (re.compile(r"^[Ii] (?:now )?(?:support|root for) (?=[A-Z])"), "my favourite team is "),
     (re.compile(r"^(?:i|we) (?:now )?drive (?=an? )", re.I), "my car is "),
 )
 _REVERSED = re.compile(
@@ -213,6 +214,8 @@ def _owners(plain: str, terms: set[str], subject: frozenset[str]) -> frozenset[s
     said = _copula(plain)
     about = said["subject"] if said else plain
     owners = {term for found in _OWNER.findall(about) for term in concepts(" ".join(found))}
+    if said is None and _FIRST.match(plain) and not _HAVE.match(plain):
+        return frozenset(owners & terms)  # "I play chess with my uncle" is about me
     return frozenset((owners & terms) | (BEINGS & subject))
 
 

@@ -43,6 +43,9 @@ class OllamaEmbedder:
     async def alike(self, texts: Sequence[str]) -> list[Vector]:
         return await self.queries(texts)
 
+    async def close(self) -> None:
+        await self._client.close()  # type: ignore[no-untyped-call]  # ollama's annotation is missing
+
     async def probe(self) -> None:
         """Raises `Misconfigured` when the model's vectors are not of the configured size."""
         (vector,) = await self.queries(["probe"])

@@ -73,10 +73,11 @@ def up() -> None:
 @app.command(epilog="Example: [bold]adiyan run knowledge[/]")
 def run(name: Annotated[str, typer.Argument(help="gateway, or an agent of config/agents.")]) -> None:
     """Runs one process: the gateway, or one agent. It joins a running mesh, or the configured addresses."""
+    from mesh.process import GATEWAY
     from mesh.process import run as run_process
-    from mesh.up import running_settings
+    from mesh.up import AGENT_NEEDS, GATEWAY_NEEDS, running_settings
 
-    settings, _ = running_settings()
+    settings, _ = running_settings(*(GATEWAY_NEEDS if name == GATEWAY else AGENT_NEEDS))
     raise SystemExit(run_process(name, settings))
 
 

@@ -132,7 +132,7 @@ async def desk(qdrant_url: str, models_url: str, collection: str, tmp_path: Path
     every = qmodels.FieldCondition(key="state", match=qmodels.MatchAny(any=["live", "coming"]))
     await passages._client.delete(collection, qmodels.FilterSelector(filter=qmodels.Filter(must=[every])))
     await passages.close()
-    await cast(Any, embedder._client).close()
+    await embedder.close()
 
 
 # ── incident b: one person's document in another's answer ─────────────────────────────────────────────────────────
@@ -264,17 +264,11 @@ async def test_a_file_comes_back_byte_for_byte(desk: Desk) -> None:
 
 
 async def test_no_models_is_unavailable(desk: Desk) -> None:
-    class Gone:
-        model, dims = "gone", 384
-
-        async def documents(self, texts: Sequence[str]) -> list[Vector]:
-            raise Unavailable
-
-        queries = alike = documents
-
-    desk.library.embedder = Gone()
+    gone = OllamaEmbedder("http://127.0.0.1:1", model="m", dims=384, query_prefix="", document_prefix="")
+    desk.library.embedder = gone
     with pytest.raises(Unavailable):
         await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="prices"))
+    await gone.close()
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────

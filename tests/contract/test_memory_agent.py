@@ -486,8 +486,9 @@ class FactsInMemory:
 
 
 async def test_conversations_end_with_what_holds_and_never_with_what_was_corrected(models_url: str) -> None:
-    """123 conversations with 197 questions, made in three rounds; before the rules were mended for each round, 79, 78
-    and 83% of its questions were right, and none of the wrong answers was about another person or another thing."""
+    """149 conversations with 239 questions, made in four rounds. Before the rules were mended for a round, 79, 78, 83
+    and 69% of its questions were right; of the wrong answers two were about another thing, none about another person.
+    So this bar says that nothing got worse, and not how well unseen ones are answered."""
     file = Path(__file__).parents[1] / "unit" / "data" / "memory" / "conversations.jsonl"
     embedder = OllamaEmbedder(
         models_url, model="multilingual-e5-small", dims=384, query_prefix="query: ", document_prefix="passage: "
@@ -510,7 +511,7 @@ async def test_conversations_end_with_what_holds_and_never_with_what_was_correct
                 value.casefold() in text for value in turn["never"]
             ):
                 wrong.append((turn["asks"], answer.text))
-    await cast(Any, embedder._client).close()
-    assert asked == 197
+    await embedder.close()
+    assert asked == 239
     assert not unasked
-    assert len(wrong) <= 0.04 * asked, wrong
+    assert len(wrong) <= 0.05 * asked, wrong

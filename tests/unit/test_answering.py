@@ -15,13 +15,12 @@ from agents.knowledge.answering import (
     MULTILINGUAL_E5_SMALL,
     QUOTATION,
     SENTENCES_EMBEDDED,
-    Candidate,
     Evidence,
     Extract,
     extract,
-    units_of,
 )
 from agents.knowledge.ranking import fuse
+from agents.knowledge.units import Candidate, units_of
 from mesh.text import sparse_document, sparse_query
 
 DATA = Path(__file__).parent / "data" / "answers"

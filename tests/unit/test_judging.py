@@ -85,22 +85,30 @@ def test_what_was_said_before_cannot_replace_what_was_said_after() -> None:
     ],
 )
 def test_a_loose_correction_is_put_into_full_words(known: str, said: str, full: str) -> None:
-    settled = settle(stated(said), [fact(known)])
+    settled = settle(stated(said), [fact(known)], said_at=NOON)
     assert settled is not None
-    assert settled.text == full
-    assert settled.corrects
+    assert settled[0].text == full
+    assert settled[0].corrects
 
 
 def test_a_loose_correction_finds_the_fact_whose_value_is_of_its_kind() -> None:
     known = [fact("My favourite colour is blue.", "new"), fact("My appointment is on Tuesday.", "old")]
-    settled = settle(stated("No, I meant Thursday"), known)
+    settled = settle(stated("No, I meant Thursday"), known, said_at=NOON)
     assert settled is not None
-    assert settled.text == "My appointment is on Thursday."
+    assert settled[0].text == "My appointment is on Thursday."
 
 
 def test_a_loose_correction_of_nothing_is_nothing() -> None:
-    assert settle(stated("No, I meant Thursday"), []) is None
-    assert settle(stated("Sorry, it's green not blue"), [fact("I live in Lyon.")]) is None
+    assert settle(stated("No, I meant Thursday"), [], said_at=NOON) is None
+    assert settle(stated("Sorry, it's green not blue"), [fact("I live in Lyon.")], said_at=NOON) is None
+
+
+def test_a_loose_correction_means_what_was_just_said() -> None:
+    """ "No, the blue one", about a towel, must not change a favourite colour that was told last week."""
+    known = [fact("My favourite colour is green.", told_at=NOON - timedelta(days=7))]
+    assert settle(stated("No, I meant blue"), known, said_at=NOON) is None
+    assert settle(stated("Sorry, it's blue not green"), known, said_at=NOON) is not None
+    assert facts_in("No, the blue one") == []
 
 
 def test_a_shorter_correction_keeps_the_rest() -> None:
