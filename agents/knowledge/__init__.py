@@ -39,8 +39,13 @@ from mesh.contracts import (
 from mesh.dispatch import Agent
 from mesh.errors import Malformed
 from mesh.ports import Document, Vector
+from mesh.text import language
 
-NOT_FOUND = "I found nothing about “{}”."
+NOT_FOUND = {
+    "es": "Sobre «{}» no he encontrado nada.",
+    "hi": "“{}” के बारे में मुझे कुछ नहीं मिला।",
+}
+NOT_FOUND_IN_ENGLISH = "I found nothing about “{}”."
 LARGEST_FILE = 16 << 20
 """Bytes that go over the bus in one piece."""
 
@@ -106,7 +111,8 @@ async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
     if not replied.extracts:
         return Answer(confidence=replied.confidence)
     lines = [extract.quotation for extract in replied.extracts]
-    lines += [NOT_FOUND.format(question) for question in replied.unanswered]
+    absent = NOT_FOUND.get(language(asked.text) or "", NOT_FOUND_IN_ENGLISH)
+    lines += [absent.format(question) for question in replied.unanswered]
     sources = tuple(_source(hits[extract.passage_id], extract) for extract in replied.extracts)
     return Answer(text="\n\n".join(lines), sources=sources, grounded=True, confidence=replied.confidence)
 

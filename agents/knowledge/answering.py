@@ -26,6 +26,7 @@ ANSWERS = 0.5
 OWN_LEAD = 1.5  # spreads
 STANDING = 0.9
 LIGHT = 0.3
+COVERED = 1.0
 MOST_LEAD = 6.0
 
 
@@ -72,15 +73,17 @@ class Judgement:
     stranger: float
     foreign: float
     lead: float
-    """Counts between languages only, where words tell nothing."""
+    """The less words tell, the more it counts: a paraphrase or another language shares few with its answer."""
     bias: float
 
     def confidence(self, evidence: Evidence) -> float:
         if evidence.wanted <= -2:
             return 0.0
+        words_tell = evidence.passage_coverage or 0.0
         total = self.bias + self.cosine * evidence.sentence_cosine + self.wanted * evidence.wanted
+        total += self.lead * evidence.lead * (1 - words_tell)
         if evidence.passage_coverage is None or evidence.sentence_coverage is None:
-            total += self.foreign + self.lead * evidence.lead
+            total += self.foreign
         else:
             total += self.passage_coverage * evidence.passage_coverage
             total += self.sentence_coverage * evidence.sentence_coverage
@@ -97,7 +100,7 @@ MULTILINGUAL_E5_SMALL = Judgement(
     sentence_coverage=1.6,
     wanted=0.9,
     stranger=-0.5,
-    foreign=2.7,
+    foreign=3.0,
     lead=0.2,
     bias=-32.0,
 )
@@ -206,7 +209,10 @@ class Question:
         self.names = self._names_in(text)
 
     def worth_reading(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        return sorted(candidates, key=lambda candidate: -self._standing(candidate))[:PASSAGES_READ]
+        def worth(candidate: Candidate) -> float:
+            return self._standing(candidate) + COVERED * (self.coverage(candidate.terms) or 0.0)
+
+        return sorted(candidates, key=worth, reverse=True)[:PASSAGES_READ]
 
     def _standing(self, candidate: Candidate) -> float:
         """How far behind the first, in spreads of the search's cosines; what is one's own moves up for "my …"."""

@@ -9,6 +9,7 @@ from typing import Literal
 
 import regex
 
+from agents.knowledge.weekdays import days_in
 from mesh.text import Span, sentences, words
 
 
@@ -33,7 +34,7 @@ class Candidate:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        return frozenset(words(f"{self.context}\n{self.text}"))
+        return frozenset(words(f"{self.context}\n{self.text}")) | days_in(self.text)
 
 
 UnitKind = Literal["sentence", "item", "row", "reply"]
@@ -53,7 +54,7 @@ class Unit:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        return frozenset(words(self.text))
+        return frozenset(words(self.text)) | days_in(self.text)
 
     @cached_property
     def around(self) -> frozenset[str]:
@@ -103,10 +104,18 @@ def _stands_alone(text: str, left: Span | None, right: Span | None) -> bool:
     return left is None or right is None or bool(_BLANK_LINE.search(text, start, end))
 
 
+def _is_numbered_title(text: str, line: Span, above: Span | None, below: Span | None) -> bool:
+    """ "5. Late return" above a paragraph, as contracts and plain text have it; in a list, items stand together."""
+    if line.kind != "item" or below is None or below.kind != "sentence" or (above and above.kind == "item"):
+        return False
+    written = line.of(text)
+    return len(written) <= 70 and written[0].isdecimal() and written[-1].isalnum()
+
+
 def _is_label(text: str, line: Span, above: Span | None, below: Span | None) -> bool:
     """A line that names what follows: a title in a text file, the opening of a list, `WARRANTY.`"""
     written = line.of(text)
-    if line.kind == "heading":
+    if line.kind == "heading" or _is_numbered_title(text, line, above, below):
         return True
     if below is None or line.kind != "sentence" or len(written) > 70:
         return False
@@ -143,7 +152,7 @@ def units_of(passage: Candidate) -> list[Unit]:
             shown = _plain(span.of(text))
             if _is_label(text, span, above, below):
                 label = shown.lstrip("# ")
-                title = label if _stands_alone(text, span, below) else title
+                title = label if span.kind == "item" or _stands_alone(text, span, below) else title
                 group += 1
                 continue
         if not shown:

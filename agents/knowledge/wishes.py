@@ -68,6 +68,7 @@ WISHES = (
     ),
     Wish(
         r"\b(?:tele)?phone number\b|\b(?:your|the|'s) (?:tele)?phone\b|^(?:tele)?phone\b"
+        r"|\b(?:emergency|contact|mobile|whatsapp|fax|support|hotline) number\b"
         r"|\bnumber (?:to|can i) call\b|\bdirect line\b"
         r"|\bn[uú]mero de tel[eé]fono\b|\b(?:su|tu|el) tel[eé]fono\b"
         r"|(?:फ़ोन|फोन|मोबाइल) नंबर",

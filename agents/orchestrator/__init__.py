@@ -138,7 +138,7 @@ async def _first_grounded(ask: Ask, ranked: list[Routable], ctx: Context[Desk]) 
                 skill=routable.skill.name,
                 steps=tuple(steps),
             )
-    return Reply(text=failure.user_text if failure else words.UNKNOWN, steps=tuple(steps))
+    return Reply(text=failure.user_text if failure else words.unknown(ask.text), steps=tuple(steps))
 
 
 async def _remember(turn: Turn, ctx: Context[Desk]) -> None:

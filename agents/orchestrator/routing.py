@@ -10,13 +10,14 @@ from mesh.ports import Embedder, Vector
 from mesh.skills import Card
 
 SMALL_TALK_FLOOR = 0.93
-SMALL_TALK_WORDS = 5
+SMALL_TALK_WORDS = 8
 """Small talk is short and close to an example; everything else is looked up."""
 
 _ASKS = regex.compile(
     r"[?？؟]"
     r"|^\W*(who|whom|whose|what|when|where|which|why|how|is|are|am|was|were|do|does|did|can|could|may|will|would|"
-    r"should|shall|has|have|had|tell|show|give|find|list|explain|search|look|compare|summari[sz]e|"
+    r"should|shall|has|have|had|tell|show|give|find|list|explain|search|look|compare|summari[sz]e|send|"
+    r"(what|where|when|who|how)s|"
     r"qu[eé]|qui[eé]n|cu[aá]ndo|cu[aá]nto|cu[aá]l|c[oó]mo|d[oó]nde|dime|"
     r"qui|quand|combien|comment|o[uù]|quel|quelle|wer|was|wann|wo|wie|warum|quem|quando|quanto|onde|qual)\b"
     r"|(क्या|कौन|कब|कहाँ|कहां|कैसे|कितन|क्यों|किस)"

@@ -12,7 +12,8 @@ from mesh.context import Local
 from mesh.contracts import CLEAR_TO_SEND, CONVERSE, Reply, Turn
 from mesh.envelope import Failed, Request
 from mesh.errors import Ambiguous, Refused, Throttled
-from mesh.ledger import Lease, LeaseLost, Ledger, TurnRecord
+from mesh.lease import Lease, LeaseLost, TurnRecord
+from mesh.ledger import Ledger
 from mesh.ports import Channel
 
 log = logging.getLogger(__name__)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from mesh.contracts import Source
 from mesh.skills import Card
+from mesh.text import language
 
 UNKNOWN = (
     "I couldn't find that in the documents I may show you, so I won't guess. "
     "You could ask it another way, or send me a document that has it."
 )
+_UNKNOWN_IN = {
+    "es": "No lo he encontrado en los documentos que puedo mostrarte, así que prefiero no adivinar. "
+    "Puedes preguntarlo de otra manera o enviarme un documento que lo diga.",
+    "hi": "मुझे यह उन दस्तावेज़ों में नहीं मिला जो मैं आपको दिखा सकता हूँ, इसलिए मैं अंदाज़ा नहीं लगाऊँगा। "
+    "आप इसे दूसरे शब्दों में पूछ सकते हैं, या मुझे ऐसा दस्तावेज़ भेज सकते हैं जिसमें यह हो।",
+}
+"""None of these may hold anything that could be taken for an answer."""
 ONLY_TEXT = "I can only read text messages for now. Please write me your question."
 EMPTY = "Your message came through without any text. What would you like to know?"
 CRASHING = "I'm sorry, I can't answer this message: something on my side keeps failing. The owner can see it."
@@ -27,33 +35,84 @@ SMALL_TALK: dict[str, tuple[Card, str]] = {
                 "नमस्ते",
                 "bonjour",
                 "olá",
+                "good evening",
+                "buenas tardes",
+                "namaste",
+                "👋",
             ),
         ),
         "Hello! Ask me anything about the documents you have here, or tell me something to remember.",
     ),
+    "wellbeing": (
+        Card(
+            summary="Asks how one is.",
+            examples=("how are you?", "how are you doing today?", "what's up", "nice to meet you", "¿cómo estás?"),
+        ),
+        "I'm well, thank you. What would you like to know?",
+    ),
     "thanks": (
         Card(
             summary="Thanks.",
-            examples=("thank you", "thanks a lot", "great, thanks", "gracias", "धन्यवाद", "merci", "ok"),
+            examples=(
+                "thank you",
+                "thanks a lot",
+                "great, thanks",
+                "thank you very much for your help",
+                "thanks, that was really helpful",
+                "gracias",
+                "muchas gracias por tu ayuda",
+                "धन्यवाद",
+                "merci",
+                "ok",
+                "perfect",
+                "cool",
+                "👍",
+            ),
         ),
         "You're welcome!",
     ),
     "goodbye": (
         Card(
             summary="Goodbye.",
-            examples=("bye", "goodbye", "see you later", "good night", "adiós", "अलविदा", "au revoir"),
+            examples=(
+                "bye",
+                "goodbye",
+                "see you later",
+                "have a nice day",
+                "good night",
+                "adiós",
+                "अलविदा",
+                "au revoir",
+            ),
         ),
         "Goodbye, and write any time.",
+    ),
+    "aside": (
+        Card(summary="Neither asks nor tells.", examples=("yes", "no", "sorry", "never mind", "haha", "lol", "test")),
+        "All right. Ask me anything, whenever you like.",
     ),
     "help": (
         Card(
             summary="Asks what this is.",
-            examples=("help", "what can you do?", "who are you?", "how does this work?", "ayuda", "मदद"),
+            examples=(
+                "help",
+                "what can you do?",
+                "who are you?",
+                "are you a bot?",
+                "how does this work?",
+                "ayuda",
+                "मदद",
+            ),
         ),
         "I answer questions from the documents that you may see here, and I remember what you tell me about yourself. "
-        "Try: “How much is a double room?” or “My favourite colour is teal.”",
+        "Ask what something costs or when it is open, or tell me what I should remember.",
     ),
 }
+
+
+def unknown(question: str) -> str:
+    """In the language of the question, where we have it."""
+    return _UNKNOWN_IN.get(language(question) or "", UNKNOWN)
 
 
 def with_source(text: str, sources: tuple[Source, ...]) -> str:

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mesh import connections
-from mesh import ledger as module
+from mesh import lease as module
 from mesh.bus import Bus
 from mesh.contracts import TAKE_TURNS, Reply, Source
 from mesh.errors import Unavailable
-from mesh.ledger import Lease, LeaseLost, Ledger, TurnRecord, turn_kick
+from mesh.lease import Lease, LeaseLost, TurnRecord
+from mesh.ledger import Ledger, turn_kick
 from mesh.ports import Delivery, Inbound
 from tests.people import ASHA, BEN
 

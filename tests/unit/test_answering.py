@@ -67,6 +67,19 @@ def test_a_label_belongs_to_what_follows_it_and_ends_with_its_paragraph() -> Non
     assert [unit.label for unit in units_of(Candidate("1", text))] == ["Parking", ""]
 
 
+def test_a_numbered_title_names_its_paragraph_and_is_no_quotation() -> None:
+    text = "1. Prices\nA kayak costs 12 pounds.\n2. Late return\nWe charge 25 pounds."
+    assert [(unit.label, unit.text) for unit in units_of(Candidate("1", text))] == [
+        ("1. Prices", "A kayak costs 12 pounds."),
+        ("2. Late return", "We charge 25 pounds."),
+    ]
+
+
+def test_the_items_of_a_numbered_list_are_no_titles() -> None:
+    text = "How to return it:\n1. Print the label\n2. Keep the receipt\n\nWe refund within 5 days."
+    assert [unit.kind for unit in units_of(Candidate("1", text))] == ["item", "item", "sentence"]
+
+
 @given(st.text(alphabet="Ab 1.?|-:\n$", max_size=200))
 def test_units_hold_only_what_the_passage_says(text: str) -> None:
     for unit in units_of(Candidate("1", text)):
@@ -99,6 +112,28 @@ async def test_a_long_passage_is_cut_to_what_answers() -> None:
 async def test_the_passage_named_is_the_one_quoted() -> None:
     found = await ask("When does the pool open?", "The garage costs $12.", "The pool opens at 7:00.")
     assert (found.passage_id, found.quotation) == ("1", "The pool opens at 7:00.")
+
+
+@pytest.mark.parametrize("price", ["SEK 249", "249 kr", "CHF 249", "249 pence", "$249"])
+async def test_a_price_in_any_currency_is_a_price(price: str) -> None:
+    assert (await ask("How much is a repair?", f"A repair: {price}.")).evidence.wanted == 1
+
+
+async def test_a_range_of_days_answers_for_the_days_between() -> None:
+    found = await ask("Thursday opening?", "The shop opens Tue-Fri at 10:00.")
+    assert found.evidence.sentence_coverage == 1
+    assert (await ask("Monday opening?", "The shop opens Tue-Fri at 10:00.")).evidence.sentence_coverage != 1
+
+
+async def test_an_e_mail_address_that_is_asked_for_in_two_words_must_be_there() -> None:
+    assert (await ask("warranty e-mail?", "The warranty is two years.")).confidence == 0
+    assert (await ask("warranty e-mail?", "The warranty is at help@shop.example.")).evidence.wanted == 1
+
+
+async def test_the_verb_that_a_document_chose_differently_counts_little() -> None:
+    bring = (await ask("Can I bring my dog?", "Dogs are welcome.", "The pool is warm.")).evidence
+    wash = (await ask("Can I wash my dog?", "Dogs are welcome.", "The pool is warm.")).evidence
+    assert (bring.passage_coverage or 0) > (wash.passage_coverage or 0)
 
 
 async def test_few_sentences_are_embedded_however_long_the_passages() -> None:
@@ -144,6 +179,12 @@ def test_more_words_in_common_never_lower_the_confidence(evidence: Evidence, mor
 
 def test_a_text_in_another_language_can_answer_without_a_word_in_common() -> None:
     assert MULTILINGUAL_E5_SMALL.confidence(Evidence(0.88, None, None, 1, stranger=False)) >= ANSWERS
+
+
+def test_a_paraphrase_that_is_far_ahead_can_answer() -> None:
+    judge = MULTILINGUAL_E5_SMALL
+    assert judge.confidence(Evidence(0.86, 0.0, 0.0, 1, False, lead=0.5)) < ANSWERS
+    assert judge.confidence(Evidence(0.86, 0.0, 0.0, 1, False, lead=5.5)) >= ANSWERS
 
 
 async def test_a_telephone_number_that_is_not_there_is_not_answered() -> None:

