@@ -1,9 +1,9 @@
 """Ask and tell over Redis queues. arq executes; this is the caller's side of it.
 
-A caller has one inbox list. Asking is one script: attach to a kept result, or note the inbox among those who wait
-for the job and enqueue it unless it is there already; then ring the queue's doorbell. Finishing a job (see
-`mesh.worker`) pushes its result to every waiting inbox. So one blocking read serves any number of open asks, a
-replay attaches to work that is running or done, and nothing polls.
+A caller has one inbox list. Asking is one script: note the inbox among those who wait for the job, enqueue it unless it
+is there already, and ring the queue's doorbell. Finishing a job (see `mesh.worker`) pushes its result to every waiting
+inbox. So one blocking read serves any number of open asks, a replay attaches to work that is running or done, and
+nothing polls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import secrets
 import time
 from typing import Any
 
-from arq.constants import job_key_prefix, result_key_prefix
+from arq.constants import job_key_prefix
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 from redis import exceptions as broken
@@ -35,23 +35,22 @@ BELL_TOKENS = 64
 INBOX_KEPT_MS = 60_000
 JOB_KEPT_MS = 24 * 3600 * 1000
 
-# KEYS: job, result, queue, bell, waiting. ARGV: job id, body, body's life ms, score ms, inbox or ''.
-# A kept result is handed over at once; otherwise the job is enqueued unless it is queued or running already.
+# KEYS: job, queue, bell, waiting. ARGV: job id, body, body's life ms, score ms, inbox or ''.
+# Enqueued unless it is queued or running already. A kept result is not handed over here: the worker finds it when it
+# claims the job, and asks the gate first.
 ENQUEUE = """
 local inbox = ARGV[5]
-local result = redis.call('GET', KEYS[2])
-if result then return result end
 if inbox ~= '' then
-  redis.call('SADD', KEYS[5], inbox)
-  redis.call('PEXPIRE', KEYS[5], ARGV[3])
+  redis.call('SADD', KEYS[4], inbox)
+  redis.call('PEXPIRE', KEYS[4], ARGV[3])
 end
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-  redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
-  redis.call('LPUSH', KEYS[4], '1')
-  redis.call('LTRIM', KEYS[4], 0, {tokens} - 1)
+  redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+  redis.call('LPUSH', KEYS[3], '1')
+  redis.call('LTRIM', KEYS[3], 0, {tokens} - 1)
 end
-return false
+return 1
 """.replace("{tokens}", str(BELL_TOKENS))
 
 _outcome: TypeAdapter[Ok | Failed] = TypeAdapter(Outcome)
@@ -84,7 +83,7 @@ def pack(request: Request) -> bytes:
         {
             "t": None,
             "f": FUNCTION,
-            "a": (request.model_dump(mode="json"),),
+            "a": (request,),
             "k": {},
             "et": int(time.time() * 1000),
         }
@@ -110,7 +109,6 @@ def waiting_of(job_id: str) -> str:
 def enqueue_keys(queue: str, job_id: str) -> list[str]:
     return [
         job_key_prefix + job_id,
-        result_key_prefix + job_id,
         queue,
         bell_of(queue),
         waiting_of(job_id),
@@ -158,8 +156,8 @@ class Bus:
         self._asked[job_id] = request
         try:
             async with asyncio.timeout(max(0.0, request.deadline - time.time())):
-                kept = await self._submit(request, self._inbox)
-                return unpack_result(kept if kept else await future)
+                await self._submit(request, self._inbox)
+                return unpack_result(await future)
         except TimeoutError:
             return None
         finally:
@@ -173,18 +171,17 @@ class Bus:
     async def tell(self, request: Request) -> None:
         await self._submit(request, "")
 
-    async def _submit(self, request: Request, inbox: str) -> bytes | None:
+    async def _submit(self, request: Request, inbox: str) -> None:
         job_id = request.job_id
         now = int(time.time() * 1000)
         life = max(60_000, int(request.deadline * 1000) - now + 60_000)
         try:
-            kept: bytes | None = await self._enqueue(
+            await self._enqueue(
                 keys=enqueue_keys(queue_of(request.skill.partition(".")[0]), job_id),
                 args=[job_id, pack(request), min(life, JOB_KEPT_MS), now, inbox],
             )
         except broken.RedisError as error:
             raise Unavailable(detail=f"redis: {type(error).__name__}") from error
-        return kept
 
     async def _read_inbox(self) -> None:
         while True:
@@ -200,13 +197,11 @@ class Bus:
 
     async def _ask_again(self) -> None:
         """After a break: results may have been pushed to nobody. Asking again attaches, or enqueues what was lost."""
-        for job_id, request in list(self._asked.items()):
+        for request in list(self._asked.values()):
             try:
-                kept = await self._submit(request, self._inbox)
+                await self._submit(request, self._inbox)
             except Unavailable:
                 return
-            if kept:
-                self._settle(job_id, kept)
 
     def _deliver(self, item: bytes) -> None:
         job_id, _, raw = item.partition(b"\n")

@@ -39,8 +39,11 @@ def tiers(config: Path) -> list[Tier]:
 
 
 def agents(config: Path) -> list[dict[str, Any]]:
-    """In the order of their names."""
-    return [_agent(file).model_dump() for file in sorted((config / "agents").glob("*.yaml"))]
+    """In the order of their names. There must be an orchestrator: without one, nobody would ever be answered."""
+    found = [_agent(file).model_dump() for file in sorted((config / "agents").glob("*.yaml"))]
+    if not any(entry["name"] == "orchestrator" for entry in found):
+        raise Misconfigured(f"{config / 'agents'} has no entry for the orchestrator: nobody would be answered.")
+    return found
 
 
 def entry_of(document: dict[str, object]) -> AgentEntry:

@@ -135,7 +135,9 @@ class Found(Wire):
     passage: str
     heading_path: tuple[str, ...]
     part: str
-    score: float
+    similarity: float
+    """The cosine to what was asked; the order is by more than that. No word weight is told: it would tell how many of
+    the documents that one may not see hold the word."""
 
 
 class Findings(Wire):
@@ -248,6 +250,7 @@ INGEST = Skill(
     takes=Ingest,
     returns=Ingested,
     needs="documents:add",
+    kept=True,
     within=timedelta(minutes=10),
 )
 ANSWER_FROM_DOCUMENTS = Skill(
@@ -255,6 +258,7 @@ ANSWER_FROM_DOCUMENTS = Skill(
     takes=Ask,
     returns=Answer,
     needs=_READ,
+    kept=True,
     within=timedelta(seconds=20),
     card=Card(
         summary="Answers a question from the documents that the person may see.",
@@ -306,6 +310,7 @@ REMEMBER = Skill(
     takes=Remember,
     returns=Remembered,
     needs="memory:write",
+    kept=True,
     within=timedelta(seconds=30),
 )
 ANSWER_FROM_MEMORY = Skill(
@@ -334,6 +339,7 @@ NOTE = Skill(
     takes=Ask,
     returns=Answer,
     needs="memory:write",
+    kept=True,
     within=timedelta(seconds=15),
     card=Card(
         summary="Takes in something that the person tells about themselves, or a correction of it.",

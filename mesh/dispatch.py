@@ -81,6 +81,22 @@ class Dispatcher:
             return _failed(Malformed()).model_dump(mode="json")
         return (await self.run(request)).model_dump(mode="json")
 
+    async def refusal(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """What to say instead of a kept result to a client who may no longer have it; None when it may."""
+        try:
+            request = Request.model_validate(body)
+            skill, _ = self._agent.handlers[request.skill]
+            await self._gate.admit(request.client, skill.needs, fresh=skill.fresh)
+        except (ValidationError, KeyError):
+            return _failed(Malformed()).model_dump(mode="json")
+        except MeshError as error:
+            return _failed(error).model_dump(mode="json")
+        return None
+
+    def keeps(self, skill: str) -> bool:
+        found = self._agent.handlers.get(skill)
+        return found is not None and found[0].kept
+
     async def run(self, request: Request) -> Ok | Failed:
         began = time.perf_counter()
         try:
@@ -125,4 +141,4 @@ class Dispatcher:
 
 
 def _failed(error: MeshError) -> Failed:
-    return Failed(code=error.code, user_text=error.user_text, transient=error.transient)
+    return Failed(code=error.code, user_text=error.user_text)

@@ -47,7 +47,6 @@ class Failed(Wire):
     outcome: Literal["failed"] = "failed"
     code: str
     user_text: str
-    transient: bool = False
 
 
 Outcome = Annotated[Ok | Failed, Field(discriminator="outcome")]

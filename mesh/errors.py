@@ -5,8 +5,8 @@ MeshError
 ├── Malformed       the payload does not fit the skill
 ├── NotFound        absent, or not visible to the asker: the two look the same
 ├── Unreadable      a document, or a part of one, could not be read
-├── Unavailable     a store, a model or an agent cannot be reached now        (transient)
-├── TimedOut        the deadline passed                                       (transient)
+├── Unavailable     a store, a model or an agent cannot be reached now
+├── TimedOut        the deadline passed
 ├── Crashed         a defect of ours; the trace is in the log
 ├── Misconfigured   a setting is wrong: start-up stops
 └── ChannelError    the provider did not take a message
@@ -25,7 +25,6 @@ class MeshError(Exception):
 
     code: ClassVar[str] = "error"
     default: ClassVar[str] = "Something went wrong. Please try again in a minute."
-    transient: ClassVar[bool] = False
 
     def __init__(self, user_text: str = "", *, detail: str = "") -> None:
         self.user_text = user_text or self.default
@@ -56,13 +55,11 @@ class Unreadable(MeshError):
 class Unavailable(MeshError):
     code = "unavailable"
     default = "I can't look that up right now. Please try again in a minute."
-    transient = True
 
 
 class TimedOut(MeshError):
     code = "timed_out"
     default = "That took longer than it should. Please ask me again."
-    transient = True
 
 
 class Crashed(MeshError):
@@ -80,7 +77,6 @@ class ChannelError(MeshError):
 
 class Throttled(ChannelError):
     code = "throttled"
-    transient = True
 
     def __init__(self, user_text: str = "", *, retry_after: float, detail: str = "") -> None:
         super().__init__(user_text, detail=detail)
@@ -89,7 +85,6 @@ class Throttled(ChannelError):
 
 class Ambiguous(ChannelError):
     code = "ambiguous"
-    transient = True
 
 
 class Refused(ChannelError):

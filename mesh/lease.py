@@ -80,7 +80,7 @@ if ARGV[6] == '1' then
   redis.call('PEXPIRE', KEYS[2], ARGV[5])
   redis.call('LTRIM', KEYS[5], -tonumber(ARGV[7]), -1)
   redis.call('PEXPIRE', KEYS[5], ARGV[5])
-  if ARGV[3] == 'dead' then redis.call('LPUSH', KEYS[6], ARGV[8]) end
+  if ARGV[3] == 'dead' or redis.call('HGET', KEYS[2], 'dead_letter') then redis.call('LPUSH', KEYS[6], ARGV[8]) end
   if ARGV[3] == 'sent' then redis.call('SET', KEYS[7], ARGV[8], 'PX', ARGV[5]) end
 end
 return 1
@@ -178,8 +178,10 @@ class Lease:
         turn_id, flat = claimed
         return record_of(turn_id.decode(), dict(zip(flat[::2], flat[1::2], strict=True)))
 
-    async def planned(self, turn: TurnRecord, reply: Reply) -> None:
-        await self._advance(turn, "planned", "ready", {"reply": reply.model_dump_json()})
+    async def planned(self, turn: TurnRecord, reply: Reply, *, gave_up: bool = False) -> None:
+        """`gave_up`: the reply is an apology, and the turn becomes a dead letter all the same."""
+        fields = {"reason": "it keeps failing", "dead_letter": "1"} if gave_up else {}
+        await self._advance(turn, "planned", "ready", {"reply": reply.model_dump_json(), **fields})
 
     async def revised(self, turn: TurnRecord, reply: Reply) -> None:
         await self._advance(turn, "ready", "ready", {"reply": reply.model_dump_json()})

@@ -42,7 +42,7 @@ TURN_JOB_S = 24 * 3600.0
 _RANK = ("queued", "sending", "sent", "delivered", "read")
 _ENDED = ("failed", "undelivered")
 
-# KEYS: message, chat's queue, due, job, result, arq's queue, bell.
+# KEYS: message, chat's queue, due, job, arq's queue, bell.
 # ARGV: message id, chat, body, now ms, kept ms, job id, job, job's life ms.
 ACCEPT = """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
@@ -51,9 +51,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[5])
 redis.call('RPUSH', KEYS[2], ARGV[1])
 redis.call('ZADD', KEYS[3], 'NX', ARGV[4], ARGV[2])
 redis.call('SET', KEYS[4], ARGV[7], 'PX', ARGV[8])
-redis.call('ZADD', KEYS[6], ARGV[4], ARGV[6])
-redis.call('LPUSH', KEYS[7], '1')
-redis.call('LTRIM', KEYS[7], 0, {tokens} - 1)
+redis.call('ZADD', KEYS[5], ARGV[4], ARGV[6])
+redis.call('LPUSH', KEYS[6], '1')
+redis.call('LTRIM', KEYS[6], 0, {tokens} - 1)
 return 1
 """.replace("{tokens}", str(BELL_TOKENS))
 
@@ -93,7 +93,7 @@ class Ledger:
                     message_key(message.message_id),
                     queue_key(message.chat),
                     DUE,
-                    *enqueue_keys(TAKE_TURNS.queue, request.job_id)[:4],
+                    *enqueue_keys(TAKE_TURNS.queue, request.job_id)[:3],
                 ],
                 [
                     message.message_id,

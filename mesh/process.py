@@ -7,10 +7,12 @@ import importlib
 import logging
 import os
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
 import uvloop
+from redis.exceptions import RedisError
 
 from mesh import logs
 from mesh.errors import MeshError, Misconfigured
@@ -19,6 +21,8 @@ from mesh.settings import Settings
 log = logging.getLogger(__name__)
 
 GATEWAY = "gateway"
+LISTENER = "ADIYAN_GATEWAY_FD"
+"""Names the listening socket that a supervisor holds for the gateway, across restarts of it."""
 
 
 def run(name: str, settings: Settings) -> int:
@@ -28,6 +32,9 @@ def run(name: str, settings: Settings) -> int:
         uvloop.run(_gateway(settings) if name == GATEWAY else _agent(name, settings))
     except MeshError as error:
         log.error("! %s", error.user_text)
+        return 1
+    except RedisError as error:
+        log.error("! Redis can't be reached: %s", type(error).__name__)
         return 1
     except KeyboardInterrupt:
         return 0
@@ -92,8 +99,9 @@ async def _gateway(settings: Settings) -> None:
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)
+    inherited = os.environ.get(LISTENER)
     try:
-        await server.serve()
+        await server.serve([socket.socket(fileno=int(inherited))] if inherited else None)
     finally:
         await ledger.close()
         await redis.aclose()

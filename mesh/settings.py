@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import Field, HttpUrl, ValidationError, field_validator, model_validator
@@ -20,7 +21,7 @@ from pydantic_settings import (
 from mesh.errors import Misconfigured
 
 ROOT = Path(__file__).resolve().parent.parent
-IDENTITY = re.compile(r"\+[1-9]\d{6,14}|whatsapp:[A-Za-z0-9._-]{3,64}")
+IDENTITY = re.compile(r"\+[1-9][0-9]{6,14}|whatsapp:[A-Za-z0-9._-]{3,128}")
 
 
 class Settings(BaseSettings):
@@ -65,7 +66,7 @@ class Settings(BaseSettings):
 
     _yaml: ClassVar[Path | None] = None
 
-    @field_validator("system_owner")
+    @field_validator("system_owner", "twilio_number")
     @classmethod
     def _is_identity(cls, value: str) -> str:
         if not IDENTITY.fullmatch(value):
@@ -82,12 +83,18 @@ class Settings(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _is_redis(cls, value: str) -> str:
-        return _scheme(value, "redis://", "rediss://", "unix://")
+        _scheme(value, "redis://", "rediss://", "unix://")
+        if value and urlsplit(value).port == 0:  # reading a port that is none raises
+            raise ValueError("has no usable port")
+        return value
 
     @field_validator("mongodb_uri")
     @classmethod
     def _is_mongodb(cls, value: str) -> str:
-        return _scheme(value, "mongodb://", "mongodb+srv://")
+        _scheme(value, "mongodb://", "mongodb+srv://")
+        if value and not urlsplit(value).netloc:
+            raise ValueError("names no host")
+        return value
 
     @field_validator("qdrant_url", "ollama_host", "public_url", "twilio_api_base")
     @classmethod
@@ -136,13 +143,13 @@ def load(**given: Any) -> Settings:
     file = config / "mesh.yaml"
     if not file.is_file():
         raise Misconfigured(f"{file} does not exist: set ADIYAN_CONFIG to the folder that holds mesh.yaml.")
+    if not isinstance(read_yaml(file) or {}, dict):
+        raise Misconfigured(f"{file} must be a mapping of settings to values, such as `gateway_port: 8080`.")
     chosen = type("Settings", (Settings,), {"_yaml": file, "__doc__": Settings.__doc__})
     try:
         settings: Settings = chosen(**{"adiyan_config": config, **given})
     except ValidationError as error:
         raise Misconfigured(_sentence(error, file)) from error
-    except yaml.YAMLError as error:
-        raise Misconfigured(f"{file} is not valid YAML: {_one_line(str(error))}") from error
     return settings
 
 
@@ -151,6 +158,8 @@ def read_yaml(file: Path) -> Any:
         return yaml.safe_load(file.read_text("utf-8"))
     except yaml.YAMLError as error:
         raise Misconfigured(f"{file} is not valid YAML: {_one_line(str(error))}") from error
+    except UnicodeDecodeError as error:
+        raise Misconfigured(f"{file} is not text in UTF-8.") from error
     except OSError as error:
         raise Misconfigured(f"{file} can't be read: {error.strerror}") from error
 

@@ -37,6 +37,9 @@ class Skill(Generic[In, Out]):
     within: timedelta
     """The longest that one call may work, whatever the caller's deadline."""
     card: Card | None = None
+    kept: bool = False
+    """Whether a result is kept for a few minutes, for a replay after a crash: for what must not be done twice. A kept
+    result is handed over only to a client whom the gate still admits."""
     fresh: bool = False
     """Look the client up again instead of trusting what was looked up within the last second."""
 

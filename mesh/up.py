@@ -15,9 +15,9 @@ from typing import Any
 
 from mesh.configuration import AgentEntry, entry_of
 from mesh.embedded import parts
-from mesh.embedded.supervisor import Part, Supervisor, free_port
+from mesh.embedded.supervisor import Part, Supervisor, free_port, listen, runs
 from mesh.errors import MeshError
-from mesh.process import GATEWAY
+from mesh.process import GATEWAY, LISTENER
 from mesh.settings import Settings, load
 from mesh.wiring import open_roster
 
@@ -75,7 +75,9 @@ class Mesh:
 
     async def _start(self, began: float) -> Started:
         environment = await self._start_stores()
-        port = free_port(self._settings.gateway_port)
+        # held here: while the gateway is started again, webhooks wait instead of being refused
+        listener = self._stack.enter_context(listen(self._settings.gateway_host, self._settings.gateway_port))
+        port = int(listener.getsockname()[1])
         if self._settings.gateway_port not in (0, port):
             self._tell(f"Port {self._settings.gateway_port} is busy: the gateway is on {port}.")
         gateway = f"http://127.0.0.1:{port}"
@@ -83,7 +85,13 @@ class Mesh:
         phone = await self._start_channel(environment, gateway)
         settings = load(**_lower(environment))
         await self.supervisor.start_together(
-            Part(GATEWAY, _run(GATEWAY), parts.http_says_ok(f"{gateway}/readyz"), environment),
+            Part(
+                GATEWAY,
+                _run(GATEWAY),
+                parts.http_says_ok(f"{gateway}/readyz"),
+                {**environment, LISTENER: str(listener.fileno())},
+                (listener.fileno(),),
+            ),
             *(_process(entry, number, environment) for entry, number in await _agents(settings)),
         )
         return Started(settings, environment, gateway, phone, time.monotonic() - began)
@@ -183,10 +191,9 @@ def _lower(environment: dict[str, str]) -> dict[str, str]:
 def _read(record: Path) -> dict[str, Any] | None:
     try:
         joined: dict[str, Any] = json.loads(record.read_text())
-        os.kill(int(joined["pid"]), 0)
+        return joined if runs(int(joined["pid"])) else None
     except (OSError, ValueError, KeyError):
         return None
-    return joined
 
 
 def _write_private(record: Path, started: Started) -> None:

@@ -53,8 +53,9 @@ RETRIES_KEPT_S = 24 * 3600
 POLL_S = 1
 """How long a worker sleeps when no bell rings: the bound on the delay of a deferred job or a lost bell."""
 
-# KEYS: queue. ARGV: now ms, room, claim ms, worker id, in-progress, job and retry prefixes, a retry count's life s.
-# Scans past claimed jobs, page by page. Returns triples: job id, record ('' when it expired), which try this is.
+# KEYS: queue. ARGV: now ms, room, claim ms, worker id, in-progress, job, retry and result prefixes, a retry count's
+# life s. Scans past claimed jobs, page by page. Returns fours: job id, record ('' when it expired), which try this is,
+# a kept result or ''.
 CLAIM = """
 local out, offset, room = {}, 0, tonumber(ARGV[2])
 while room > 0 do
@@ -66,7 +67,8 @@ while room > 0 do
       out[#out + 1] = id
       out[#out + 1] = redis.call('GET', ARGV[6] .. id) or ''
       out[#out + 1] = redis.call('INCR', ARGV[7] .. id)
-      redis.call('EXPIRE', ARGV[7] .. id, ARGV[8])
+      redis.call('EXPIRE', ARGV[7] .. id, ARGV[9])
+      out[#out + 1] = redis.call('GET', ARGV[8] .. id) or ''
     end
   end
   if #page < 100 then break end
@@ -112,7 +114,7 @@ redis.call('LPUSH', KEYS[2], '1')
 return 1
 """
 
-_PREFIXES = (in_progress_key_prefix, job_key_prefix, retry_key_prefix)
+_PREFIXES = (in_progress_key_prefix, job_key_prefix, retry_key_prefix, result_key_prefix)
 
 
 class MeshWorker(Worker):
@@ -125,7 +127,7 @@ class MeshWorker(Worker):
         redis_url: str,
         *,
         max_jobs: int = 32,
-        keep_result_s: float = 3600.0,
+        keep_result_s: float = 300.0,
     ) -> None:
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self.agent = agent
@@ -137,6 +139,7 @@ class MeshWorker(Worker):
             job_deserializer=deserialize,
             default_queue_name=queue_of(agent),
         )
+        self._dispatcher = dispatcher
         super().__init__(
             functions=[func(cast("WorkerCoroutine", dispatcher.dispatch), name=FUNCTION)],
             max_tries=MOST_TRIES,
@@ -193,13 +196,15 @@ class MeshWorker(Worker):
 
     # ── one job ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _work(self, job_id: str, record: bytes, tries: int) -> None:
+    async def _work(self, job_id: str, record: bytes, tries: int, kept: bytes) -> None:
         """arq's `run_job`, for one function that never raises, and with the record already at hand."""
         began = timestamp_ms()
         try:
-            function_name, args, kwargs, _, enqueued = deserialize_job_raw(record, deserializer=self.job_deserializer)
+            function_name, args, _, _, enqueued = deserialize_job_raw(record, deserializer=self.job_deserializer)
             function = self.functions[function_name]
-        except (SerializationError, KeyError) as error:
+            (body,) = args
+            skill = str(body["skill"])
+        except (SerializationError, KeyError, TypeError, ValueError) as error:
             log.error("! job=%s can't be run: %s bytes=%d", job_id, type(error).__name__, len(record))
             await self._give_up(job_id, tries, began)
             return
@@ -208,19 +213,22 @@ class MeshWorker(Worker):
             await self._give_up(job_id, tries, began)
             return
         try:
-            outcome = await function.coroutine({"job_id": job_id, "job_try": tries}, *args, **kwargs)
+            refused = await self._dispatcher.refusal(body) if kept else None
+            if kept and refused is None:
+                await self._finish_job(job_id, kept, keep=False)
+                return
+            outcome = refused or await function.coroutine({"job_id": job_id, "job_try": tries}, body)
         except asyncio.CancelledError:
             await self._put_back(job_id)
             raise
         self.jobs_complete += 1
-        # "Try again in a minute" must not be the answer to trying again.
-        keep_ms = 0 if outcome.get("transient") else int((self.keep_result_s or 0) * 1000)
-        await self._finish_job(job_id, self._result(job_id, tries, enqueued, began, outcome), keep_ms)
+        keep = outcome.get("outcome") == "ok" and self._dispatcher.keeps(skill)
+        await self._finish_job(job_id, self._result(job_id, tries, enqueued, began, outcome), keep=keep)
 
     async def _give_up(self, job_id: str, tries: int, began: int) -> None:
         self.jobs_failed += 1
         outcome = Failed(code=Crashed.code, user_text=Crashed.default).model_dump(mode="json")
-        await self._finish_job(job_id, self._result(job_id, tries, began, began, outcome), 0)
+        await self._finish_job(job_id, self._result(job_id, tries, began, began, outcome), keep=False)
 
     def _result(self, job_id: str, tries: int, enqueued: int, began: int, outcome: dict[str, Any]) -> bytes:
         """arq's own form, so that its tools can read it."""
@@ -250,13 +258,13 @@ class MeshWorker(Worker):
             [self.queue_name],
             [timestamp_ms(), room, CLAIM_MS, self.id, *_PREFIXES, RETRIES_KEPT_S],
         )
-        for raw_id, record, tries in zip(claimed[::3], claimed[1::3], claimed[2::3], strict=True):
+        for raw_id, record, tries, kept in zip(*(claimed[n::4] for n in range(4)), strict=True):
             job_id = raw_id.decode()
             self.job_counter += 1
-            task = self.loop.create_task(self._work(job_id, record, tries), name=f"job {job_id}")
+            task = self.loop.create_task(self._work(job_id, record, tries, kept), name=f"job {job_id}")
             task.add_done_callback(self._job_over)
             self.tasks[job_id] = task
-        return len(claimed) // 3
+        return len(claimed) // 4
 
     def _job_over(self, _: asyncio.Task[Any]) -> None:
         self.job_counter -= 1
@@ -296,7 +304,9 @@ class MeshWorker(Worker):
 
     # ── finishing ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _finish_job(self, job_id: str, result: bytes, keep_ms: int) -> None:
+    async def _finish_job(self, job_id: str, result: bytes, *, keep: bool) -> None:
+        """Only what went well is kept: a failure must not be the answer to trying again."""
+        keep_ms = int((self.keep_result_s or 0) * 1000) if keep else 0
         ours = await self._finish(
             [
                 in_progress_key_prefix + job_id,

@@ -155,7 +155,7 @@ def _findings(hits: list[Hit]) -> Findings:
                 passage=hit.passage.chunk.text,
                 heading_path=hit.passage.chunk.heading_path,
                 part=hit.passage.chunk.part,
-                score=hit.score,
+                similarity=hit.passage.dense or 0.0,
             )
             for hit in hits
         )

@@ -12,7 +12,7 @@ import regex
 from agents.knowledge.asking import is_personal
 from agents.knowledge.ranking import spread
 from agents.knowledge.units import Candidate, Unit, units_of
-from agents.knowledge.wishes import WISHES
+from agents.knowledge.wishes import WISHES, of_another_kind
 from mesh.text import content_words, language, words
 
 Vector = Sequence[float]
@@ -27,6 +27,7 @@ OWN_LEAD = 1.5  # spreads
 STANDING = 0.9
 LIGHT = 0.3
 COVERED = 1.0
+SAID = 1.0
 MOST_LEAD = 6.0
 
 
@@ -40,7 +41,7 @@ class Evidence:
     sentence_coverage: float | None
     wanted: int
     """1: the kind of thing asked for (a price, a time, a name) is there; 0: no kind was asked for; -1: it is
-    not; -2: it is not, and nothing else would do (a telephone number)."""
+    not; -2: it is not, and nothing else would do (a telephone number), or what is there is of another kind."""
     stranger: bool
     """The question names someone or some number that the sentence and its headings do not."""
     lead: float = 0.0
@@ -249,10 +250,11 @@ class Question:
         own = self.coverage(unit.terms)
         standing = self._standing(unit.passage)
         decisive = 1.5 if self.wish and self.wish.only else 0.5
-        return 0.6 * (float(met > 0) if own is None else own) + decisive * met + STANDING * standing
+        return SAID * (float(met > 0) if own is None else own) + decisive * met + STANDING * standing
 
     def evidence(self, unit: Unit, cosine: float, quotation: str, lead: float) -> Evidence:
-        met = self.met(quotation)
+        around = f"{unit.passage.context}\n{unit.label}\n{quotation}"
+        met = -2 if of_another_kind(self.text, around) else self.met(quotation)
         spoken = language(unit.passage.text)
         if self.language and spoken and self.language != spoken:
             return Evidence(cosine, None, None, met, stranger=False, lead=lead)

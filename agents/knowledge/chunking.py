@@ -25,8 +25,10 @@ MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 _NEWLINE = re.compile(r"\r\n?|\n")  # as markdown-it counts lines
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?---[ \t]*(?:\n|\Z)")
 _TABLE_RULE = re.compile(r"\s*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?\s*")
-_ENDLESS = re.compile(r"[^\r\n]{5000}(?:[^\s]{0,100}(?=\s))?")
-"""Five thousand characters of one line, up to a word's end. Taken by themselves: time grows with a line's square."""
+_LINE = re.compile(r"[^\r\n]+")
+_WORD = re.compile(r"\S*")
+_ENDLESS = 5000
+"""Characters of one line that are taken by themselves: the time for a line grows with its square."""
 _LEAD = 100
 """A line or two before a long table go with its first rows, rather than standing alone."""
 
@@ -127,11 +129,23 @@ def _pieces(text: str, section: Section) -> Iterator[tuple[int, str]]:
 def _segments(body: str) -> Iterator[tuple[int, str]]:
     """Prose by sentence, and tables that are longer than a chunk by row."""
     reached = 0
-    for endless in _ENDLESS.finditer(body):
-        yield from _blocks(body, reached, endless.start())
-        yield from _prose(body, *endless.span())
-        reached = endless.end()
+    for start, end in _endless(body):
+        yield from _blocks(body, reached, start)
+        yield from _prose(body, start, end)
+        reached = end
     yield from _blocks(body, reached, len(body))
+
+
+def _endless(body: str) -> Iterator[tuple[int, int]]:
+    """Pieces of lines that are too long, each up to a word's end if there is one soon."""
+    for line in _LINE.finditer(body):
+        start = line.start()
+        while line.end() - start >= _ENDLESS:
+            stop = start + _ENDLESS
+            word = _WORD.match(body, stop, min(stop + 100, line.end()))
+            end = word.end() if word and word.end() < stop + 100 else stop
+            yield start, end
+            start = end
 
 
 def _blocks(body: str, start: int, end: int) -> Iterator[tuple[int, str]]:

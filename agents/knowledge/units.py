@@ -68,7 +68,7 @@ class Unit:
 
 
 _CELL = regex.compile(r"(?<!\\)\||\t")
-_MARKUP = regex.compile(r"\*\*|__|`|(?<!\S)\*(?=\S)|(?<=\S)\*(?!\S)")
+_MARKUP = regex.compile(r"\*\*|__|`|(?<!\S)\*(?=\S)|(?<=\S)\*(?!\w)")
 
 
 _BLANK_LINE = regex.compile(r"\n[^\S\n]*\n")
@@ -149,7 +149,7 @@ def units_of(passage: Candidate) -> list[Unit]:
         else:
             if apart and span.kind == "sentence":
                 label = title
-            shown = _plain(span.of(text))
+            shown = " ".join(_plain(span.of(text)).split())  # a page's width broke it, not its author
             if _is_label(text, span, above, below):
                 label = shown.lstrip("# ")
                 title = label if span.kind == "item" or _stands_alone(text, span, below) else title

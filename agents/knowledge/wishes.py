@@ -88,7 +88,9 @@ WISHES = (
     ),
     Wish(
         r"\bwhen\b|\bwhat (?:time|year|day|month|date)s?\b|\bwhich (?:year|day|month)\b"
-        r"|\bhow (?:long|soon|often)\b|\bhours\b|\bcu[aá]ndo\b|\b(?:a )?qu[eé] (?:hora|d[ií]a|a[nñ]o)\b"
+        r"|\bhow (?:long|soon|often)\b|\bhours\b|\bopen(?:ing)? (?:on|at|till|until|times?)\b"
+        r"|\b(?:are|is) (?:you|it|the (?:\w+ ){1,3})(?:open|closed)\b"
+        r"|\bcu[aá]ndo\b|\b(?:a )?qu[eé] (?:hora|d[ií]a|a[nñ]o)\b"
         r"|\bhorarios?\b|\bcu[aá]nto tiempo\b"
         r"|कब|कितने (?:बजे|समय|दिन)",
         _TIME,
@@ -101,3 +103,24 @@ WISHES = (
 )
 
 WISH_WORDS = regex.compile("|".join(wish.asked for wish in WISHES), regex.IGNORECASE)
+
+_KIND = regex.compile(rf"\b(?P<which>{_NUMBER_WORD}|\d+)-(?P<of>\p{{L}}{{4,}})\b", regex.IGNORECASE)
+_GRADE = regex.compile(r"\b(?P<letters>\p{Lu}{1,3})(?P<digits>\d{1,2})\b")
+
+
+def of_another_kind(question: str, said: str) -> bool:
+    """Whether a four-bedroom house is asked for and only a three-bedroom one is spoken of, or C1 and only B2."""
+    plain = said.casefold()
+    for kind in _KIND.finditer(question):
+        others = regex.search(rf"\b(?:{_NUMBER_WORD}|\d+)-{kind['of']}", plain, regex.IGNORECASE)
+        if kind.group().casefold() not in plain and others:
+            return True
+    for grade in _GRADE.finditer(question):
+        alike = {
+            other.group()
+            for other in _GRADE.finditer(said)
+            if all(len(other[part]) == len(grade[part]) for part in ("letters", "digits"))
+        }
+        if alike and grade.group() not in alike:
+            return True
+    return False

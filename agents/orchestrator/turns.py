@@ -45,7 +45,10 @@ class Driver:
                 log.warning("! a lease was lost; another worker goes on with the chat")
 
     async def _step(self, lease: Lease, turn: TurnRecord, local: Local) -> None:
-        if turn.state == "planned":
+        if turn.state == "planned" and turn.claims > MOST_CLAIMS:
+            log.error("! turn=%s claims=%d gives up with an apology", turn.turn_id, turn.claims)
+            await lease.planned(turn, Reply(text=words.CRASHING), gave_up=True)
+        elif turn.state == "planned":
             await lease.planned(turn, await self._plan(turn, local))
         elif turn.state == "ready":
             await self._ready(lease, turn, local)
@@ -53,9 +56,6 @@ class Driver:
             await self._settle(lease, turn)
 
     async def _plan(self, turn: TurnRecord, local: Local) -> Reply:
-        if turn.claims > MOST_CLAIMS:
-            log.error("! turn=%s claims=%d gives up with an apology", turn.turn_id, turn.claims)
-            return Reply(text=words.CRASHING, steps=("gave up: it keeps failing",))
         message = await self._ledger.message(turn.turn_id)
         if message is None:
             return Reply(text=words.CRASHING, steps=("the message is no longer kept",))

@@ -13,6 +13,10 @@ from mesh.ports import Vector
 
 TIMEOUT_S = 60.0
 BATCH = 16
+LONGEST_QUERY = 1_000
+LONGEST_DOCUMENT = 4_000
+"""In characters; the rest of a longer text is left out. A model reads its window (512 tokens for E5), and time grows
+with length: a message of 27,000 characters took half a minute."""
 
 
 class OllamaEmbedder:
@@ -35,10 +39,10 @@ class OllamaEmbedder:
         self._client = ollama.AsyncClient(host=host, timeout=httpx.Timeout(timeout, connect=5))
 
     async def documents(self, texts: Sequence[str]) -> list[Vector]:
-        return await self._embed([self._document_prefix + text for text in texts])
+        return await self._embed([self._document_prefix + text[:LONGEST_DOCUMENT] for text in texts])
 
     async def queries(self, texts: Sequence[str]) -> list[Vector]:
-        return await self._embed([self._query_prefix + text for text in texts])
+        return await self._embed([self._query_prefix + text[:LONGEST_QUERY] for text in texts])
 
     async def alike(self, texts: Sequence[str]) -> list[Vector]:
         return await self.queries(texts)

@@ -7,6 +7,7 @@ import sys
 
 def main() -> None:
     from rich.console import Console
+    from rich.markup import escape
 
     from mesh.cli.app import app
     from mesh.errors import MeshError
@@ -14,5 +15,5 @@ def main() -> None:
     try:
         app()
     except MeshError as error:
-        Console(stderr=True).print(f"[bold red]✗[/] {error.user_text}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[bold red]✗[/] {escape(error.user_text)}", highlight=False, soft_wrap=True)
         sys.exit(1)

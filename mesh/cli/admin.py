@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mesh.bus import Bus
@@ -100,13 +101,15 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
         with progress:
             task = progress.add_task("adding", total=len(paths))
             for path in paths:
-                progress.update(task, description=path.name)
+                progress.update(task, description=escape(shown(path)))
                 try:
                     result = await add_document(bus, settings, path, owner, everyone=everyone)
                     progress.console.print(told(result))
                 except MeshError as error:
                     troubled += 1
-                    progress.console.print(f"[red]✗[/] {path.name}: {error.user_text}", soft_wrap=True)
+                    progress.console.print(
+                        f"[red]✗[/] {escape(shown(path))}: {escape(error.user_text)}", soft_wrap=True
+                    )
                 progress.advance(task)
     return troubled
 
@@ -114,7 +117,7 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
 async def add_document(bus: Bus, settings: Settings, path: Path, owner: str, *, everyone: bool) -> Ingested:
     """As the system owner, through the knowledge agent: it alone writes documents."""
     raw = await asyncio.to_thread(_read, path)
-    wanted = Ingest(name=path.name, raw=raw, owner=owner, visibility="global" if everyone else "private")
+    wanted = Ingest(name=shown(path), raw=raw, owner=owner, visibility="global" if everyone else "private")
     return await ask_as_owner(bus, settings, INGEST, wanted)
 
 
@@ -153,8 +156,13 @@ def told(result: Ingested) -> str:
     document = result.document
     seen = "everyone" if document.visibility == "global" else document.owner
     counts = f"{result.parts} part(s), {document.chunks} passages"
-    line = f"[green]✓[/] {document.name}: {result.outcome}, {counts}, seen by {seen}"
-    return "\n".join([line, *(f"  [yellow]![/] {trouble}" for trouble in result.troubles)])
+    line = f"[green]✓[/] {escape(document.name)}: {result.outcome}, {counts}, seen by {seen}"
+    return "\n".join([line, *(f"  [yellow]![/] {escape(trouble)}" for trouble in result.troubles)])
+
+
+def shown(path: Path) -> str:
+    """The file's name as text: bytes that are no UTF-8 become question marks."""
+    return path.name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _read(path: Path) -> bytes:
@@ -170,5 +178,5 @@ def _expand(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
     if not path.exists():
-        raise Malformed(f"{path} does not exist.")
+        raise Malformed(f"{str(path).encode('utf-8', 'replace').decode()} does not exist.")
     return [path]

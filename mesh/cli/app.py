@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from mesh.errors import Malformed, MeshError
@@ -137,7 +138,7 @@ def register(
     """Adds a client, or changes its name and tier. Safe to run twice."""
     from mesh.cli.admin import register_client
 
-    console.print(finish(register_client(_identity(identity), name, tier, blocked=block)))
+    console.print(escape(finish(register_client(_identity(identity), name, tier, blocked=block))))
 
 
 @clients.command("list")
@@ -196,5 +197,5 @@ def _identity(text: str) -> str:
 def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     table = Table(*heads, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(table)

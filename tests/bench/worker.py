@@ -43,6 +43,12 @@ class Straight:
     async def dispatch(self, job: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         return {"outcome": "ok", "value": {}}
 
+    async def refusal(self, body: dict[str, Any]) -> None:
+        return None
+
+    def keeps(self, skill: str) -> bool:
+        return False
+
 
 async def serve(name: str, redis_url: str, mongo_uri: str) -> None:
     async with Bus(redis_url) as bus:

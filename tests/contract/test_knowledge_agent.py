@@ -425,6 +425,9 @@ async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(d
         queries = alike = staticmethod(library.embedder.queries)
         waits = True
 
+        async def probe(self) -> None:
+            pass
+
         async def documents(self, texts: Sequence[str]) -> list[Vector]:
             if Slow.waits:
                 await asyncio.Event().wait()

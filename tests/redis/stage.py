@@ -25,11 +25,13 @@ class Word(Wire):
     text: str = ""
 
 
-def skill(verb: str, within_s: float = 5.0) -> Skill[Word, Word]:
-    return Skill(name=f"stage.{verb}", takes=Word, returns=Word, needs="stage:act", within=timedelta(seconds=within_s))
+def skill(verb: str, within_s: float = 5.0, *, kept: bool = True) -> Skill[Word, Word]:
+    within = timedelta(seconds=within_s)
+    return Skill(name=f"stage.{verb}", takes=Word, returns=Word, needs="stage:act", within=within, kept=kept)
 
 
 ECHO, SLOW, BREAK, SHORT, AWAY = skill("echo"), skill("slow"), skill("break"), skill("short", 0.1), skill("away")
+READ = skill("read", kept=False)
 
 
 class Stage:
@@ -38,10 +40,18 @@ class Stage:
     def __init__(self) -> None:
         self.ran: list[str] = []
         self.go = asyncio.Event()
+        self.directory = Directory()
+        for person in (ASHA, BEN):
+            self.directory.allow(person, "stage:act")
         self.agent: Agent[None] = Agent("stage", opens=_nothing)
 
         @self.agent.handles(ECHO)
         async def echo(word: Word, ctx: Context[None]) -> Word:
+            self.ran.append(f"{ctx.grant.client}:{word.text}")
+            return word
+
+        @self.agent.handles(READ)
+        async def read(word: Word, ctx: Context[None]) -> Word:
             self.ran.append(f"{ctx.grant.client}:{word.text}")
             return word
 
@@ -66,10 +76,8 @@ class Stage:
             raise Unavailable
 
     def dispatcher(self, bus: Bus) -> Dispatcher:
-        directory = Directory()
-        for person in (ASHA, BEN):
-            directory.allow(person, "stage:act")
-        return Dispatcher(self.agent, None, Gate(directory, system_owner=OWNER, unknown_tier="none"), bus)
+        gate = Gate(self.directory, system_owner=OWNER, unknown_tier="none", fresh_for=0)
+        return Dispatcher(self.agent, None, gate, bus)
 
     def worker(self, bus: Bus, redis_url: str, **options: Any) -> MeshWorker:
         return MeshWorker("stage", self.dispatcher(bus), redis_url, **options)

@@ -12,7 +12,7 @@ from arq.constants import job_key_prefix, result_key_prefix
 from mesh.bus import Bus, deserialize, serialize
 from mesh.envelope import Failed, Ok
 from tests.people import ASHA, BEN, STRANGER
-from tests.redis.stage import AWAY, BREAK, ECHO, SHORT, SLOW, Stage, request, until, working
+from tests.redis.stage import AWAY, BREAK, ECHO, READ, SHORT, SLOW, Stage, request, until, working
 
 
 @pytest.fixture
@@ -120,12 +120,32 @@ async def test_what_is_told_is_done_without_waiting(bus: Bus, stage: Stage) -> N
     await until(lambda: stage.ran == [f"{ASHA}:noted"])
 
 
-async def test_a_kept_result_holds_nobodys_words_but_the_answer(bus: Bus, stage: Stage) -> None:
-    asked = request(BREAK, "private question")
+async def test_a_client_who_was_blocked_since_does_not_get_a_kept_result(bus: Bus, stage: Stage) -> None:
+    asked = request(ECHO, "mine")
+    await bus.ask(asked)
+    stage.directory.block(ASHA)
+    outcome = await bus.ask(asked)
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "denied"
+    stage.directory.allow(ASHA, "stage:act")
+    assert await bus.ask(asked) == Ok(value={"text": "mine"}), "and a refusal is not kept either"
+    assert stage.ran == [f"{ASHA}:mine"]
+
+
+async def test_what_is_only_read_is_not_kept(bus: Bus, stage: Stage) -> None:
+    asked = request(READ, "a private file")
+    await bus.ask(asked)
+    assert not await bus.redis.exists(result_key_prefix + asked.job_id)
+    await bus.ask(asked)
+    assert len(stage.ran) == 2
+
+
+async def test_a_kept_result_does_not_hold_what_was_asked(bus: Bus, stage: Stage) -> None:
+    asked = request(ECHO, "hello").model_copy(update={"trace": "what was asked"})
     await bus.ask(asked)
     kept = await bus.redis.get(result_key_prefix + asked.job_id)
     assert kept is not None
-    assert b"private question" not in kept
+    assert b"what was asked" not in kept
     assert await bus.redis.exists(job_key_prefix + asked.job_id) == 0
 
 

@@ -92,7 +92,7 @@ async def test_a_turn_ends_in_one_reply(stage: Stage) -> None:
 
 
 async def test_what_an_agent_fails_with_is_what_the_person_reads(stage: Stage) -> None:
-    stage.says = lambda request: Failed(code="unavailable", user_text="Not now. Try again in a minute.", transient=True)
+    stage.says = lambda request: Failed(code="unavailable", user_text="Not now. Try again in a minute.")
     await stage.hear()
     await stage.take()
     assert await stage.received() == ["Not now. Try again in a minute."]
@@ -172,13 +172,14 @@ async def test_who_was_revoked_while_the_answer_was_written_reads_the_refusal_in
 
 
 async def test_a_turn_that_keeps_killing_its_worker_ends_in_an_apology(stage: Stage) -> None:
-    await stage.hear()
+    message_id = await stage.hear()
     for _ in range(module.MOST_CLAIMS):
         async with stage.ledger.lease(stage.chat) as lease:
             assert lease is not None
             assert await lease.next() is not None
     await stage.take()
     assert await stage.received() == [words.CRASHING]
+    assert await stage.ledger.dead() == [message_id]
 
 
 async def test_a_reply_longer_than_the_provider_takes_is_cut_and_not_lost(stage: Stage) -> None:

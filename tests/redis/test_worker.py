@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -100,6 +101,19 @@ async def test_a_job_that_keeps_killing_its_worker_ends_in_an_apology(bus: Bus, 
     assert stage.ran == []
 
 
+@pytest.mark.parametrize("arguments", [[], [1, 2, 3], None, ["not a request"], [{"no": "skill"}]])
+async def test_a_record_of_the_wrong_shape_is_given_up_and_the_worker_lives(
+    bus: Bus, redis_url: str, arguments: object
+) -> None:
+    stage = Stage()
+    record = {"t": None, "f": "dispatch", "a": arguments, "k": {}, "et": 1}
+    await bus.redis.set("arq:job:odd", json.dumps(record))
+    await bus.redis.zadd("mesh:stage", {"odd": 1})
+    async with working(stage.worker(bus, redis_url)):
+        assert await bus.ask(request(ECHO, "still here")) == Ok(value={"text": "still here"})
+        await until(lambda: _gone(bus, "odd"))
+
+
 async def test_a_worker_says_that_it_is_alive_and_stops_saying_so(bus: Bus, redis_url: str) -> None:
     async with working(Stage().worker(bus, redis_url)):
         await until(lambda: _alive(bus))
@@ -108,3 +122,7 @@ async def test_a_worker_says_that_it_is_alive_and_stops_saying_so(bus: Bus, redi
 
 async def _alive(bus: Bus) -> bool:
     return bool(await bus.redis.keys("mesh:worker:stage:*"))
+
+
+async def _gone(bus: Bus, job_id: str) -> bool:
+    return await bus.redis.zscore("mesh:stage", job_id) is None

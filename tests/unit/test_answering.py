@@ -21,6 +21,7 @@ from agents.knowledge.answering import (
 )
 from agents.knowledge.ranking import fuse
 from agents.knowledge.units import Candidate, units_of
+from agents.knowledge.wishes import of_another_kind
 from mesh.text import sparse_document, sparse_query
 
 DATA = Path(__file__).parent / "data" / "answers"
@@ -65,6 +66,12 @@ def test_a_question_stays_with_its_reply() -> None:
 def test_a_label_belongs_to_what_follows_it_and_ends_with_its_paragraph() -> None:
     text = "Parking\nThe garage costs $12.\n\nBreakfast is served from 7:00 to 10:00 every day."
     assert [unit.label for unit in units_of(Candidate("1", text))] == ["Parking", ""]
+
+
+def test_what_the_width_of_a_page_broke_is_quoted_on_one_line_and_without_markup() -> None:
+    text = "The battery is warranted to keep at least 70 percent of\nits capacity for *two years*."
+    (unit,) = units_of(Candidate("1", text))
+    assert unit.text == "The battery is warranted to keep at least 70 percent of its capacity for two years."
 
 
 def test_a_numbered_title_names_its_paragraph_and_is_no_quotation() -> None:
@@ -179,6 +186,20 @@ def test_more_words_in_common_never_lower_the_confidence(evidence: Evidence, mor
 
 def test_a_text_in_another_language_can_answer_without_a_word_in_common() -> None:
     assert MULTILINGUAL_E5_SMALL.confidence(Evidence(0.88, None, None, 1, stranger=False)) >= ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "another"),
+    [
+        ("rent of a four-bedroom house", "Type: Three-bedroom house, Rent: 138", True),
+        ("rent of a three-bedroom house", "Two-bedroom house: 112. Three-bedroom house: 138.", False),
+        ("How much is the C1 exam?", "The B2 exam costs 195.", True),
+        ("How much is the C1 exam?", "The C1 exam costs 215, B2 195.", False),
+        ("a two-hour tour?", "The tour costs 20.", False),
+    ],
+)
+def test_what_is_of_another_kind_is_not_the_answer(question: str, said: str, another: bool) -> None:
+    assert of_another_kind(question, said) is another
 
 
 def test_a_paraphrase_that_is_far_ahead_can_answer() -> None:

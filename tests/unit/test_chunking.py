@@ -195,3 +195,11 @@ def _own(text: str, found: Chunk) -> str:
     assert header.startswith("|")
     assert text.startswith(rows, found.start)
     return rows
+
+
+@pytest.mark.timeout(30)
+def test_a_large_text_of_long_lines_does_not_hold_up_everybody_else() -> None:
+    """Time once grew with the square of a line: 4 MB took a quarter of an hour of everyone's waiting."""
+    paragraphs = "\n\n".join("word " * 200 + str(number) for number in range(2000))
+    assert len(chunk("long.txt", [Part("", paragraphs)])) > 2000
+    assert len(chunk("line.txt", [Part("", "word " * 200_000)])) > 1000

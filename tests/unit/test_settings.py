@@ -58,6 +58,38 @@ def test_a_mistyped_setting_is_named_and_the_right_one_suggested(config: Path) -
     assert "Did you mean system_owner?" in sentence()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "redis://host:abc/0"),
+        ("MONGODB_URI", "mongodb://"),
+        ("SYSTEM_OWNER", "+1５５５0000000"),
+        ("TWILIO_NUMBER", "abc"),
+        ("QDRANT_URL", "localhost:6333"),
+        ("LOG_LEVEL", "LOUD"),
+        ("GATEWAY_PORT", "70000"),
+        ("TURN_SECONDS", "soon"),
+    ],
+)
+def test_a_wrong_variable_is_named_before_anything_starts(
+    config: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert name in sentence()
+
+
+@pytest.mark.parametrize("content", [b"- a\n- list\n", b"name: \xff\xfe"])
+def test_a_file_that_holds_no_settings_is_named(config: Path, content: bytes) -> None:
+    (config / "mesh.yaml").write_bytes(content)
+    assert str(config / "mesh.yaml") in sentence()
+
+
+def test_a_configuration_without_an_orchestrator_is_refused(config: Path) -> None:
+    (config / "agents").mkdir()
+    with pytest.raises(Misconfigured, match="orchestrator"):
+        agents(config)
+
+
 def test_broken_yaml_is_named_with_its_file(config: Path) -> None:
     (config / "mesh.yaml").write_text("a: [b\n")
     assert str(config / "mesh.yaml") in sentence()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -16,7 +15,8 @@ import psutil
 import pytest
 
 from mesh.embedded import supervisor as module
-from mesh.embedded.supervisor import READY_FILE, AlreadyRunning, Part, StartFailed, Supervisor, free_port
+from mesh.embedded.supervisor import READY_FILE, AlreadyRunning, Part, StartFailed, Supervisor, free_port, listen
+from mesh.errors import Misconfigured
 from mesh.settings import ROOT
 
 READY_THEN_SLEEP = f"import os, pathlib, time; pathlib.Path(os.environ['{READY_FILE}']).touch(); time.sleep(600)"
@@ -140,13 +140,32 @@ async def test_the_leash_ends_its_command_when_the_parent_is_gone(tmp_path: Path
 
 
 def test_a_busy_port_is_passed_over_for_another() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with listen("127.0.0.1") as taken:
         port = taken.getsockname()[1]
-        assert free_port(port) not in (0, port)
+        with listen("127.0.0.1", port) as other:
+            assert other.getsockname()[1] not in (0, port)
 
 
 def test_a_free_port_is_taken_as_asked() -> None:
     port = free_port()
-    assert free_port(port) == port
+    with listen("127.0.0.1", port) as listener:
+        assert listener.getsockname()[1] == port
+
+
+def test_a_host_that_is_not_ours_is_named() -> None:
+    with pytest.raises(StartFailed, match=r"192\.0\.2\.1"):
+        listen("192.0.2.1")
+
+
+async def test_a_dead_mesh_that_nobody_has_reaped_holds_nothing(tmp_path: Path) -> None:
+    zombie = subprocess.Popen([sys.executable, "-c", "pass"])
+    await until(lambda: gone(zombie.pid))
+    assert not module.runs(zombie.pid)
+    zombie.wait()
+    assert module.runs(os.getpid())
+
+
+async def test_a_data_folder_that_cannot_be_made_is_a_setting_that_is_named() -> None:
+    with pytest.raises(Misconfigured, match="ADIYAN_HOME"):
+        async with Supervisor(Path("/dev/null")):
+            pass
