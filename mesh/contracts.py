@@ -95,6 +95,7 @@ CONVERSE = Skill(
     returns=Reply,
     needs="chat:converse",
     within=timedelta(seconds=45),
+    fresh=True,
 )
 TAKE_TURNS = Skill(
     name="orchestrator.take_turns",

@@ -8,8 +8,9 @@ import logging
 import os
 import signal
 import socket
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import uvloop
 from redis.exceptions import RedisError
@@ -19,6 +20,8 @@ from mesh.errors import MeshError, Misconfigured
 from mesh.settings import Settings
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 GATEWAY = "gateway"
 LISTENER = "ADIYAN_GATEWAY_FD"
@@ -115,10 +118,13 @@ def say_ready() -> None:
         Path(file).touch()
 
 
-async def until_signalled() -> None:
-    """Returns on SIGINT or SIGTERM."""
-    stopped = asyncio.Event()
+async def until_signalled(work: Coroutine[Any, Any, T]) -> T | None:
+    """Runs it; SIGINT or SIGTERM cancels it, whatever it is at, and then the answer is None."""
+    task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stopped.set)
-    await stopped.wait()
+        loop.add_signal_handler(name, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None

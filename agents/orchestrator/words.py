@@ -8,13 +8,13 @@ from mesh.text import language
 
 UNKNOWN = (
     "I couldn't find that in the documents I may show you, so I won't guess. "
-    "You could ask it another way, or send me a document that has it."
+    "You could ask it another way, or ask the owner whether a document has it."
 )
 _UNKNOWN_IN = {
     "es": "No lo he encontrado en los documentos que puedo mostrarte, así que prefiero no adivinar. "
-    "Puedes preguntarlo de otra manera o enviarme un documento que lo diga.",
+    "Puedes preguntarlo de otra manera, o preguntar al propietario si algún documento lo dice.",
     "hi": "मुझे यह उन दस्तावेज़ों में नहीं मिला जो मैं आपको दिखा सकता हूँ, इसलिए मैं अंदाज़ा नहीं लगाऊँगा। "
-    "आप इसे दूसरे शब्दों में पूछ सकते हैं, या मुझे ऐसा दस्तावेज़ भेज सकते हैं जिसमें यह हो।",
+    "आप इसे दूसरे शब्दों में पूछ सकते हैं, या मालिक से पूछ सकते हैं कि क्या किसी दस्तावेज़ में यह है।",
 }
 """None of these may hold anything that could be taken for an answer."""
 ONLY_TEXT = "I can only read text messages for now. Please write me your question."

@@ -54,21 +54,23 @@ def up() -> None:
     logs.set_up("up", "WARNING")
 
     async def run() -> None:
-        from mesh.process import until_signalled
         from mesh.up import Mesh
 
-        mesh = Mesh(settings, console.print)
-        async with mesh as started:
+        async with Mesh(settings, console.print) as started:
             console.print(f"[bold green]●[/] The mesh is up in {started.seconds:.1f} s. Ctrl-C ends it.")
             console.print(f"  webhook   {started.settings.public_url}/whatsapp/twilio")
             console.print(f"  data      {settings.adiyan_home}   logs {settings.adiyan_home / 'logs'}")
             if started.phone:
                 console.print("  WhatsApp  simulated: [bold]./run chat --as +15551230001[/]")
-            await until_signalled()
-            console.print("Stopping …")
-        console.print("Stopped. Nothing is running.")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                console.print("Stopping …")
 
-    finish(run())
+    from mesh.process import until_signalled
+
+    finish(until_signalled(run()))
+    console.print("Stopped. Nothing is running.")
 
 
 @app.command(epilog="Example: [bold]adiyan run knowledge[/]")
@@ -103,12 +105,15 @@ def demo(
     """
     from mesh import logs
     from mesh.cli.demo import play
+    from mesh.process import until_signalled
     from mesh.settings import load
 
     if (docs is None) != (ask is None):
         raise Malformed("--docs and --ask go together: a folder of documents, and a file of questions.")
     logs.set_up("demo", "ERROR")
-    raise SystemExit(finish(play(load(), console, docs=docs, ask=ask, json_out=json_out, keep=keep)))
+    playing = play(load(), console, docs=docs, ask=ask, json_out=json_out, keep=keep)
+    code = finish(until_signalled(playing))
+    raise SystemExit(130 if code is None else code)
 
 
 @app.command(epilog="Example: [bold]adiyan chat --as +15551230001[/]")

@@ -22,7 +22,6 @@ from mesh.embedded.supervisor import Supervisor
 from mesh.errors import Malformed, MeshError
 from mesh.ledger import Ledger
 from mesh.ports import Client
-from mesh.process import until_signalled
 from mesh.settings import IDENTITY, Settings, load
 from mesh.testing.phone import Phone
 from mesh.up import Mesh, Started
@@ -144,7 +143,7 @@ async def play(
         if keep:
             console.print(f"\nStill running; its data is in {settings.adiyan_home}. Ctrl-C ends it. Write to it with")
             console.print(f"  ADIYAN_HOME={settings.adiyan_home} ./run chat --as {ASHA}")
-            await until_signalled()
+            await asyncio.Event().wait()
     return code
 
 

@@ -115,6 +115,7 @@ class Running:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.part.env, READY_FILE: str(self._ready_file)},
+                start_new_session=True,  # Ctrl-C is for the supervisor: it ends the others in order
                 pass_fds=(self._lock_fd, *self.part.fds),
                 preexec_fn=_die_with(os.getpid()) if sys.platform == "linux" else None,
             )

@@ -303,3 +303,17 @@ def test_a_busy_port_is_replaced_and_ctrl_c_leaves_nothing_behind(tmp_path: Path
     assert time.monotonic() - began < 15
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
     assert not (tmp_path / "mesh.json").exists()
+
+
+def test_ctrl_c_during_the_start_leaves_nothing_behind_either(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    assert process.stdout is not None
+    said_until(process.stdout, "Starting")
+    until = time.monotonic() + 20
+    while not (children := psutil.Process(process.pid).children(recursive=True)):
+        assert time.monotonic() < until
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in rest
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
