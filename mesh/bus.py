@@ -47,8 +47,7 @@ end
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
   redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
-  redis.call('LPUSH', KEYS[3], '1')
-  redis.call('LTRIM', KEYS[3], 0, {tokens} - 1)
+  if redis.call('LPUSH', KEYS[3], '1') > {tokens} then redis.call('LTRIM', KEYS[3], 0, {tokens} - 1) end
 end
 return 1
 """.replace("{tokens}", str(BELL_TOKENS))

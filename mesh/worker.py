@@ -66,8 +66,8 @@ while room > 0 do
       room = room - 1
       out[#out + 1] = id
       out[#out + 1] = redis.call('GET', ARGV[6] .. id) or ''
-      out[#out + 1] = redis.call('INCR', ARGV[7] .. id)
-      redis.call('EXPIRE', ARGV[7] .. id, ARGV[9])
+      local first = redis.call('SET', ARGV[7] .. id, 1, 'NX', 'EX', ARGV[9])
+      out[#out + 1] = first and 1 or redis.call('INCR', ARGV[7] .. id)
       out[#out + 1] = redis.call('GET', ARGV[8] .. id) or ''
     end
   end
@@ -94,15 +94,14 @@ return ours
 FINISH = """
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return 0 end
-redis.call('DEL', KEYS[1])
+local inboxes = redis.call('SMEMBERS', KEYS[6])
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[4], KEYS[6])
 if redis.call('ZREM', KEYS[5], ARGV[2]) == 0 then return 0 end
-redis.call('DEL', KEYS[2], KEYS[4])
 if ARGV[4] ~= '0' then redis.call('SET', KEYS[3], ARGV[3], 'PX', ARGV[4]) end
-for _, inbox in ipairs(redis.call('SMEMBERS', KEYS[6])) do
+for _, inbox in ipairs(inboxes) do
   redis.call('RPUSH', inbox, ARGV[2] .. '\\n' .. ARGV[3])
   redis.call('PEXPIRE', inbox, ARGV[5])
 end
-redis.call('DEL', KEYS[6])
 return 1
 """
 
