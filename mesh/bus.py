@@ -15,7 +15,7 @@ import secrets
 import time
 from typing import Any
 
-from arq.constants import job_key_prefix
+from arq.constants import in_progress_key_prefix, job_key_prefix, result_key_prefix, retry_key_prefix
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 from redis import exceptions as broken
@@ -34,10 +34,17 @@ FUNCTION = "dispatch"
 BELL_TOKENS = 64
 INBOX_KEPT_MS = 60_000
 JOB_KEPT_MS = 24 * 3600 * 1000
+RETRIES_KEPT_S = 24 * 3600
 
-# KEYS: job, queue, bell, waiting. ARGV: job id, body, body's life ms, score ms, inbox or ''.
-# Enqueued unless it is queued or running already. A kept result is not handed over here: the worker finds it when it
-# claims the job, and asks the gate first.
+HANDED = b"handed"
+HANDED_MS = 5_000
+"""How long a job that was rung out is kept for whoever heard the bell, before anybody may claim it."""
+
+# KEYS: job, queue, bell, waiting, result, retry, in-progress.
+# ARGV: job id, body, body's life ms, score ms, inbox or '', a hand-over's life ms, a retry count's life s.
+# Enqueued unless it is queued or running already. When nobody has rung yet, a worker is probably waiting: the bell then
+# carries the job itself, already claimed for whoever hears it, which saves a round trip. A kept result is not handed
+# over here: the worker finds it when it claims the job, and asks the gate first.
 ENQUEUE = """
 local inbox = ARGV[5]
 if inbox ~= '' then
@@ -47,10 +54,16 @@ end
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
   redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
-  if redis.call('LPUSH', KEYS[3], '1') > {tokens} then redis.call('LTRIM', KEYS[3], 0, {tokens} - 1) end
+  if redis.call('EXISTS', KEYS[3], KEYS[5], KEYS[6], KEYS[7]) == 0 then
+    redis.call('SET', KEYS[7], '{handed}', 'PX', ARGV[6])
+    redis.call('SET', KEYS[6], 1, 'EX', ARGV[7])
+    redis.call('LPUSH', KEYS[3], ARGV[1] .. '\\n' .. ARGV[2])
+  elseif redis.call('LLEN', KEYS[3]) < {tokens} then
+    redis.call('LPUSH', KEYS[3], '1')
+  end
 end
 return 1
-""".replace("{tokens}", str(BELL_TOKENS))
+""".replace("{tokens}", str(BELL_TOKENS)).replace("{handed}", HANDED.decode())
 
 _outcome: TypeAdapter[Ok | Failed] = TypeAdapter(Outcome)
 
@@ -111,6 +124,9 @@ def enqueue_keys(queue: str, job_id: str) -> list[str]:
         queue,
         bell_of(queue),
         waiting_of(job_id),
+        result_key_prefix + job_id,
+        retry_key_prefix + job_id,
+        in_progress_key_prefix + job_id,
     ]
 
 
@@ -177,7 +193,7 @@ class Bus:
         try:
             await self._enqueue(
                 keys=enqueue_keys(queue_of(request.skill.partition(".")[0]), job_id),
-                args=[job_id, pack(request), min(life, JOB_KEPT_MS), now, inbox],
+                args=[job_id, pack(request), min(life, JOB_KEPT_MS), now, inbox, HANDED_MS, RETRIES_KEPT_S],
             )
         except broken.RedisError as error:
             raise Unavailable(detail=f"redis: {type(error).__name__}") from error

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar, cast
 
+import hiredis
 from redis import exceptions as broken
 from redis.asyncio import Redis
 from redis.asyncio.connection import Connection, ConnectionPool
@@ -83,7 +84,9 @@ class Line:
         """One round trip. An error that Redis answers stands in the place of its command's result."""
 
         async def once() -> list[Any]:
-            packed = [part for command in commands for part in self._connection.pack_command(*command)]
+            packed = [
+                hiredis.pack_command(command) for command in commands
+            ]  # redis-py packs in Python: 20 times slower
             await self._connection.send_packed_command(packed, check_health=False)
             return [await self._read() for _ in commands]
 
@@ -168,7 +171,7 @@ class Batched:
         results = await self._line.exchange(calls)
         missing = [n for n, result in enumerate(results) if isinstance(result, broken.NoScriptError)]
         if missing:  # the first use, or Redis was restarted
-            await self._line.call("SCRIPT LOAD", self._script)
+            await self._line.call("SCRIPT", "LOAD", self._script)
             for n, result in zip(missing, await self._line.exchange([calls[n] for n in missing]), strict=True):
                 results[n] = result
         return results

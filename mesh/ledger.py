@@ -52,8 +52,7 @@ redis.call('RPUSH', KEYS[2], ARGV[1])
 redis.call('ZADD', KEYS[3], 'NX', ARGV[4], ARGV[2])
 redis.call('SET', KEYS[4], ARGV[7], 'PX', ARGV[8])
 redis.call('ZADD', KEYS[5], ARGV[4], ARGV[6])
-redis.call('LPUSH', KEYS[6], '1')
-redis.call('LTRIM', KEYS[6], 0, {tokens} - 1)
+if redis.call('LLEN', KEYS[6]) < {tokens} then redis.call('LPUSH', KEYS[6], '1') end
 return 1
 """.replace("{tokens}", str(BELL_TOKENS))
 

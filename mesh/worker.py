@@ -32,7 +32,17 @@ from arq.utils import timestamp_ms
 from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
-from mesh.bus import FUNCTION, INBOX_KEPT_MS, bell_of, deserialize, serialize, waiting_of
+from mesh.bus import (
+    FUNCTION,
+    HANDED,
+    HANDED_MS,
+    INBOX_KEPT_MS,
+    RETRIES_KEPT_S,
+    bell_of,
+    deserialize,
+    serialize,
+    waiting_of,
+)
 from mesh.connections import Batched, Line, connect
 from mesh.envelope import Failed
 from mesh.errors import Crashed
@@ -49,15 +59,23 @@ CLAIM_MS = 10_000
 BEAT_S = 2.0
 MOST_TRIES = 5
 """Crashes that one job may cause before its asker gets an apology."""
-RETRIES_KEPT_S = 24 * 3600
 POLL_S = 1
 """How long a worker sleeps when no bell rings: the bound on the delay of a deferred job or a lost bell."""
 
-# KEYS: queue. ARGV: now ms, room, claim ms, worker id, in-progress, job, retry and result prefixes, a retry count's
-# life s. Scans past claimed jobs, page by page. Returns fours: job id, record ('' when it expired), which try this is,
-# a kept result or ''.
+# KEYS: queue, bell. ARGV: now ms, room, claim ms, worker id, in-progress, job, retry and result prefixes, a retry
+# count's life s. Takes back a job that was rung out while nobody listened, then scans past claimed jobs, page by page.
+# Returns fours: job id, record ('' when it expired), which try this is, a kept result or ''.
 CLAIM = """
 local out, offset, room = {}, 0, tonumber(ARGV[2])
+local oldest = redis.call('LINDEX', KEYS[2], -1)
+local cut = oldest and string.find(oldest, '\\n', 1, true)
+if cut then
+  redis.call('RPOP', KEYS[2])
+  local key = ARGV[5] .. string.sub(oldest, 1, cut - 1)
+  if redis.call('GET', key) == '{handed}' then
+    redis.call('DEL', key, ARGV[7] .. string.sub(oldest, 1, cut - 1))
+  end
+end
 while room > 0 do
   local page = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', offset, 100)
   for _, id in ipairs(page) do
@@ -75,25 +93,26 @@ while room > 0 do
   offset = offset + 100
 end
 return out
-"""
+""".replace("{handed}", HANDED.decode())
 
 # KEYS: in-progress keys. ARGV: claim ms, worker id. Returns how many are still ours.
 RENEW = """
 local ours = 0
 for _, key in ipairs(KEYS) do
-  if redis.call('GET', key) == ARGV[2] then
-    redis.call('PEXPIRE', key, ARGV[1])
+  local owner = redis.call('GET', key)
+  if owner == ARGV[2] or owner == '{handed}' then
+    redis.call('SET', key, ARGV[2], 'PX', ARGV[1])
     ours = ours + 1
   end
 end
 return ours
-"""
+""".replace("{handed}", HANDED.decode())
 
 # KEYS: in-progress, job, result, retry, queue, waiting. ARGV: worker id, job id, result, its life ms (0: don't keep),
 # an inbox's life ms. Only the worker that holds the claim can finish, and only once.
 FINISH = """
 local owner = redis.call('GET', KEYS[1])
-if owner and owner ~= ARGV[1] then return 0 end
+if owner and owner ~= ARGV[1] and owner ~= '{handed}' then return 0 end
 local inboxes = redis.call('SMEMBERS', KEYS[6])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[4], KEYS[6])
 if redis.call('ZREM', KEYS[5], ARGV[2]) == 0 then return 0 end
@@ -103,15 +122,16 @@ for _, inbox in ipairs(inboxes) do
   redis.call('PEXPIRE', inbox, ARGV[5])
 end
 return 1
-"""
+""".replace("{handed}", HANDED.decode())
 
 # KEYS: in-progress, bell. ARGV: worker id.
 RELEASE = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local owner = redis.call('GET', KEYS[1])
+if owner ~= ARGV[1] and owner ~= '{handed}' then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('LPUSH', KEYS[2], '1')
 return 1
-"""
+""".replace("{handed}", HANDED.decode())
 
 _PREFIXES = (in_progress_key_prefix, job_key_prefix, retry_key_prefix, result_key_prefix)
 
@@ -248,21 +268,41 @@ class MeshWorker(Worker):
                 self._room.clear()
                 await self._room.wait()
             elif await self._claim_jobs(room) < room:  # the queue is empty; what comes now rings
-                await asyncio.sleep(0)  # what was claimed begins before the waiting does
-                await self._bell.call("BLPOP", bell, POLL_S)
+                await self._listen(bell)
             self._reap()
+
+    async def _listen(self, bell: str) -> None:
+        """Begins the jobs that the bell carries, until it only rings, or it is time to look at the queue again.
+
+        What the bell carries was rung after the look or the hearing before it; if that is too long ago (this process
+        was stopped), the job may be somebody else's by now, and is left to whoever claims it.
+        """
+        looked = since = self.loop.time()
+        while self.loop.time() - looked < POLL_S and self.job_counter < self.max_jobs:
+            await asyncio.sleep(0)  # what was begun goes on before the waiting does
+            asked = self.loop.time()
+            rung = await self._bell.call("BLPOP", bell, POLL_S)
+            raw_id, _, record = rung[1].partition(b"\n") if rung else (b"", b"", b"")
+            if not record or self.loop.time() - since > HANDED_MS / 2000:
+                return
+            self._begin(raw_id.decode(), record, 1, b"")
+            since = asked
+
+    def _begin(self, job_id: str, record: bytes, tries: int, kept: bytes) -> None:
+        if job_id in self.tasks and not self.tasks[job_id].done():
+            return  # this process was held up for longer than its claim: it is at it already
+        self.job_counter += 1
+        task = self.loop.create_task(self._work(job_id, record, tries, kept), name=f"job {job_id}")
+        task.add_done_callback(self._job_over)
+        self.tasks[job_id] = task
 
     async def _claim_jobs(self, room: int) -> int:
         claimed: list[Any] = await self._claim(
-            [self.queue_name],
+            [self.queue_name, bell_of(self.queue_name)],
             [timestamp_ms(), room, CLAIM_MS, self.id, *_PREFIXES, RETRIES_KEPT_S],
         )
         for raw_id, record, tries, kept in zip(*(claimed[n::4] for n in range(4)), strict=True):
-            job_id = raw_id.decode()
-            self.job_counter += 1
-            task = self.loop.create_task(self._work(job_id, record, tries, kept), name=f"job {job_id}")
-            task.add_done_callback(self._job_over)
-            self.tasks[job_id] = task
+            self._begin(raw_id.decode(), record, tries, kept)
         return len(claimed) // 4
 
     def _job_over(self, _: asyncio.Task[Any]) -> None:

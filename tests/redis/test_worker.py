@@ -9,9 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 from arq.constants import in_progress_key_prefix
 
+from mesh import bus as bus_module
 from mesh import worker as module
 from mesh.bus import Bus
+from mesh.connections import answer
 from mesh.envelope import Failed, Ok
+from tests.people import ASHA
 from tests.redis.stage import ECHO, SLOW, Stage, request, until, working
 
 
@@ -49,6 +52,54 @@ async def test_the_work_of_a_dead_worker_is_taken_over_when_its_claim_runs_out(b
     await bus.redis.set(in_progress_key_prefix + asked.job_id, "dead:worker", px=300)
     async with working(stage.worker(bus, redis_url)):
         assert await bus.ask(asked) == Ok(value={"text": "orphan"})
+
+
+async def test_a_job_that_was_handed_to_a_worker_that_died_is_taken_over(
+    bus: Bus, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus_module, "HANDED_MS", 300)
+    stage = Stage()
+    asked = asyncio.create_task(bus.ask(request(ECHO, "handed", seconds=30)))
+    await until(lambda: bus.redis.llen("mesh:stage:bell"))
+    carried = await answer(bus.redis.lpop("mesh:stage:bell"))  # heard by a worker that then dies
+    assert isinstance(carried, bytes)
+    assert b"\n" in carried
+    async with working(stage.worker(bus, redis_url)):
+        assert await asked == Ok(value={"text": "handed"})
+    assert stage.ran == [f"{ASHA}:handed"]
+
+
+async def test_a_job_that_was_rung_out_while_nobody_listened_is_begun_by_the_next_worker(
+    bus: Bus, redis_url: str
+) -> None:
+    stage = Stage()
+    asked = asyncio.create_task(bus.ask(request(ECHO, "early", seconds=4)))
+    await until(lambda: bus.redis.llen("mesh:stage:bell"))
+    async with working(stage.worker(bus, redis_url)):
+        assert await asked == Ok(value={"text": "early"}), "without waiting for the hand-over to run out"
+
+
+async def test_a_full_bell_does_not_lose_the_job_that_it_carries(bus: Bus, redis_url: str) -> None:
+    stage = Stage()
+    jobs = [request(ECHO, f"job {number}", seconds=60) for number in range(100)]
+    for job in jobs:
+        await bus.tell(job)
+    async with working(stage.worker(bus, redis_url)):
+        await until(lambda: len(stage.ran) == 100, within_s=4)
+
+
+async def test_steady_work_does_not_keep_orphans_waiting(bus: Bus, redis_url: str) -> None:
+    stage = Stage()
+    orphan = request(ECHO, "orphan", seconds=60)
+    async with working(stage.worker(bus, redis_url)):
+        await bus.ask(request(ECHO, "warm"))
+        await bus.redis.set(in_progress_key_prefix + orphan.job_id, "dead:worker", px=200)
+        await bus.tell(orphan)
+        async with asyncio.timeout(10):
+            number = 0
+            while f"{ASHA}:orphan" not in stage.ran:
+                number += 1
+                await bus.ask(request(ECHO, f"steady {number}"))
 
 
 async def test_a_hundred_and_fifty_orphans_at_the_head_do_not_starve_the_queue(bus: Bus, redis_url: str) -> None:
