@@ -84,9 +84,7 @@ class Line:
         """One round trip. An error that Redis answers stands in the place of its command's result."""
 
         async def once() -> list[Any]:
-            packed = [
-                hiredis.pack_command(command) for command in commands
-            ]  # redis-py packs in Python: 20 times slower
+            packed = [hiredis.pack_command(command) for command in commands]  # in C: a seventh of redis-py's time
             await self._connection.send_packed_command(packed, check_health=False)
             return [await self._read() for _ in commands]
 
