@@ -6,7 +6,6 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import redis
@@ -54,12 +53,3 @@ async def redis_url(redis_server: str) -> str:
     await client.flushdb()
     await client.aclose()
     return url
-
-
-@pytest.fixture
-def data() -> Path:
-    """The public data sets, which stay outside the repository."""
-    folder = Path(os.environ.get("ADIYAN_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(f"ADIYAN_DATA: no data sets in {folder}")
-    return folder

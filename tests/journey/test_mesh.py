@@ -284,17 +284,21 @@ def test_without_a_mesh_a_command_says_how_to_start_one(tmp_path: Path) -> None:
     assert "./run up" in ran.stderr
 
 
-def test_a_busy_port_is_replaced_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_configured_redis_a_busy_port_and_ctrl_c(tmp_path: Path, redis_server: str) -> None:
+    """What is configured is not started, a busy port is replaced, and nothing is left behind."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        process = start(tmp_path, GATEWAY_PORT=str(port))
+        process = start(tmp_path, GATEWAY_PORT=str(port), REDIS_URL=f"{redis_server}/14")
         assert process.stdout is not None
         said = said_until(process.stdout, "The mesh is up")
         assert f"Port {port} is busy" in said
         children = psutil.Process(process.pid).children(recursive=True)
-        assert len(children) >= 8
+        assert len(children) >= 7
+        assert not [child for child in children if "valkey" in child.name()]
+        assert (tmp_path / "qdrant").is_dir()
+        assert not (tmp_path / "redis").exists()
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=30)
