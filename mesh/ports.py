@@ -135,10 +135,9 @@ class Passage:
 class Shelf(Protocol):
     """Raw files and their index: the source of truth. Only what the grant may see exists for it."""
 
-    async def put(
-        self, grant: Grant, document: Document, raw: bytes, chunks: Sequence[Chunk], *, complete: bool
-    ) -> None:
-        """`complete=False` keeps the bytes; the version that was live stays live until it is put as complete."""
+    async def put(self, grant: Grant, document: Document, raw: bytes, *, complete: bool) -> None:
+        """Chunks follow from the parts, and are not kept. `complete=False` keeps the bytes; the version that was live
+        stays live until it is put as complete."""
         ...
 
     async def documents(self, grant: Grant, *, only: Sequence[str] | None = None) -> list[Document]:

@@ -158,7 +158,7 @@ class Library:
                 chunks=len(chunks),
                 parts=parsed.parts,
             )
-            await self.shelf.put(grant, document, raw, chunks, complete=False)
+            await self.shelf.put(grant, document, raw, complete=False)
             try:
                 await self._complete(grant, document, raw, chunks)
             except BaseException:
@@ -176,7 +176,7 @@ class Library:
             texts = [embedding_text(document.name, each) for each in chunks[start : start + EMBED_AT_ONCE]]
             vectors += [array("f", vector) for vector in await self.embedder.documents(texts)]
         await self.passages.put(grant, document, chunks, vectors)
-        await self.shelf.put(grant, document, raw, chunks, complete=True)
+        await self.shelf.put(grant, document, raw, complete=True)
 
     async def keep_finishing(self) -> None:
         """Finishes what a crash, a time-out or an unreachable store interrupted, now and whenever it happens."""

@@ -23,7 +23,7 @@ from typing import Literal, TypeVar
 from mesh.access import Grant
 from mesh.envelope import pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.ports import Chunk, Document, Part
+from mesh.ports import Document, Part
 
 log = logging.getLogger(__name__)
 
@@ -133,10 +133,7 @@ class DiskShelf:
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def put(
-        self, grant: Grant, document: Document, raw: bytes, chunks: Sequence[Chunk], *, complete: bool
-    ) -> None:
-        """Chunks follow from the parts, and are not kept."""
+    async def put(self, grant: Grant, document: Document, raw: bytes, *, complete: bool) -> None:
         if not grant.sees_all and document.owner != grant.limited_to():
             raise Denied(grant.refusal, detail="a document of another owner")
         if hashlib.sha256(raw).hexdigest() != document.sha256:

@@ -46,7 +46,7 @@ def document(
 
 async def put(shelf: Shelf, raw: bytes, owner: Grant = ASHA, name: str = "Contract.md", **more: Visibility) -> Document:
     made = document(raw, owner, name, **more)
-    await shelf.put(owner, made, raw, [], complete=True)
+    await shelf.put(owner, made, raw, complete=True)
     return made
 
 
@@ -80,7 +80,7 @@ async def test_another_persons_private_document_does_not_exist(shelf: Shelf) -> 
     assert await shelf.document(BELA, made.document_id) is None
     assert await shelf.named(BELA, made.name) == []
     assert await shelf.raw(BELA, made.document_id) is None
-    await shelf.put(ASHA, document(b"secret, again"), b"secret, again", [], complete=False)
+    await shelf.put(ASHA, document(b"secret, again"), b"secret, again", complete=False)
     assert await shelf.unfinished(BELA) == []
     assert await shelf.raw(BELA, made.document_id, unfinished=True) is None
 
@@ -106,8 +106,8 @@ async def test_nobody_is_not_everybody(shelf: Shelf, client: str) -> None:
 
 async def test_a_document_cannot_be_put_in_anothers_name(shelf: Shelf) -> None:
     with pytest.raises(Denied):
-        await shelf.put(BELA, document(b"x", owner=ASHA), b"x", [], complete=True)
-    await shelf.put(OWNER, document(b"x", owner=ASHA), b"x", [], complete=True)
+        await shelf.put(BELA, document(b"x", owner=ASHA), b"x", complete=True)
+    await shelf.put(OWNER, document(b"x", owner=ASHA), b"x", complete=True)
 
 
 async def test_names_are_found_whatever_their_case_ones_own_first(shelf: Shelf) -> None:
@@ -122,13 +122,13 @@ async def test_names_are_found_whatever_their_case_ones_own_first(shelf: Shelf) 
 async def test_the_old_version_stays_until_the_new_one_is_complete(shelf: Shelf, tmp_path: Path) -> None:
     old = await put(shelf, b"old")
     new = document(b"new")
-    await shelf.put(ASHA, new, b"new", [], complete=False)
+    await shelf.put(ASHA, new, b"new", complete=False)
     assert await shelf.document(ASHA, old.document_id) == old
     assert await shelf.raw(ASHA, old.document_id) == b"old"
     assert await shelf.unfinished(ASHA) == [new]
     assert await shelf.raw(ASHA, old.document_id, unfinished=True) == b"new"
 
-    await shelf.put(ASHA, new, b"new", [], complete=True)
+    await shelf.put(ASHA, new, b"new", complete=True)
     assert await shelf.document(ASHA, old.document_id) == new
     assert await shelf.unfinished(ASHA) == []
     assert files(tmp_path) == 1, "the bytes of the old version are gone"
@@ -151,7 +151,7 @@ async def test_bytes_that_no_row_knows_are_removed_at_the_next_start(shelf: Shel
 
 async def test_bytes_must_be_those_of_the_document(shelf: Shelf) -> None:
     with pytest.raises(ValueError, match="bytes"):
-        await shelf.put(ASHA, document(b"one"), b"two", [], complete=True)
+        await shelf.put(ASHA, document(b"one"), b"two", complete=True)
 
 
 async def test_many_may_write_at_once(shelf: Shelf, tmp_path: Path) -> None:
@@ -202,6 +202,6 @@ async def test_an_index_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 async def test_a_document_may_become_private_again(shelf: Shelf) -> None:
     made = await put(shelf, b"x", visibility="global")
-    await shelf.put(ASHA, replace(made, visibility="private"), b"x", [], complete=True)
+    await shelf.put(ASHA, replace(made, visibility="private"), b"x", complete=True)
     assert await shelf.documents(BELA) == []
     assert len(await shelf.documents(upkeep())) == 1
