@@ -323,7 +323,7 @@ class MeshWorker(Worker):
 
     async def _beat(self) -> None:
         while True:
-            keys = [in_progress_key_prefix + job_id for job_id in self.tasks]
+            keys = [in_progress_key_prefix + job_id for job_id, task in self.tasks.items() if not task.done()]
             if keys:
                 ours = await self._renew(keys=keys, args=[CLAIM_MS, self.id])
                 if ours < len(keys):

@@ -130,6 +130,21 @@ async def test_a_claim_is_renewed_while_the_work_goes_on(
     assert thief.ran == []
 
 
+async def test_a_worker_does_not_claim_again_what_it_has_finished(
+    bus: Bus, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same job may have been handed to another worker since: its result would be refused, and nobody answered."""
+    monkeypatch.setattr(module, "BEAT_S", 0.02)
+    asked = request(ECHO, "done")
+    async with working(Stage().worker(bus, redis_url)):
+        await bus.ask(asked)
+        key = in_progress_key_prefix + asked.job_id
+        await bus.redis.set(key, bus_module.HANDED, px=60_000)
+        beats = await bus.redis.info("commandstats")
+        await until(lambda: _has_beaten(bus, beats["cmdstat_set"]["calls"] + 10))
+        assert await bus.redis.get(key) == bus_module.HANDED
+
+
 async def test_a_worker_that_lost_its_claim_cannot_finish_the_job(bus: Bus, redis_url: str) -> None:
     late = Stage()
     asked = request(SLOW, "fenced", seconds=2)
@@ -177,3 +192,7 @@ async def _alive(bus: Bus) -> bool:
 
 async def _gone(bus: Bus, job_id: str) -> bool:
     return await bus.redis.zscore("mesh:stage", job_id) is None
+
+
+async def _has_beaten(bus: Bus, sets: int) -> bool:
+    return int((await bus.redis.info("commandstats"))["cmdstat_set"]["calls"]) >= sets

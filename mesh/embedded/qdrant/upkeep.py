@@ -76,7 +76,7 @@ class Upkeep:
     async def _guarded(self, work: Callable[[], None]) -> None:
         try:
             await self._in_thread(work)
-        except Exception:
+        except Exception:  # the boundary: upkeep that fails once is tried again, and serving goes on meanwhile
             log.exception("! upkeep failed")
 
     def _optimize(self, collection: Collection) -> None:
