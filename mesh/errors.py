@@ -7,6 +7,8 @@ MeshError
 ├── Unreadable      a document, or a part of one, could not be read
 ├── Unavailable     a store, a model or an agent cannot be reached now
 ├── TimedOut        the deadline passed
+├── Unfit           a model's answer was not of the shape that it was asked for
+├── TooLong         a prompt leaves no room in the model's window
 ├── Crashed         a defect of ours; the trace is in the log
 ├── Misconfigured   a setting is wrong: start-up stops
 └── ChannelError    the provider did not take a message
@@ -62,6 +64,16 @@ class TimedOut(MeshError):
     default = "That took longer than it should. Please ask me again."
 
 
+class Unfit(MeshError):
+    code = "unfit"
+    default = "I couldn't put an answer together. Please ask it another way."
+
+
+class TooLong(MeshError):
+    code = "too_long"
+    default = "That is more text than I can work through at once. Please ask about a part of it."
+
+
 class Crashed(MeshError):
     code = "crashed"
     default = "Something broke on my side and I've noted it. Please try again, or put it another way."
@@ -96,7 +108,8 @@ class Refused(ChannelError):
 
 
 _BY_CODE: dict[str, type[MeshError]] = {
-    kind.code: kind for kind in (Denied, Malformed, NotFound, Unreadable, Unavailable, TimedOut, Crashed)
+    kind.code: kind
+    for kind in (Denied, Malformed, NotFound, Unreadable, Unavailable, TimedOut, Unfit, TooLong, Crashed)
 }
 
 

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from mesh.access import Grant
+
+Shape = TypeVar("Shape", bound="BaseModel")
 
 Vector = Sequence[float]
 Visibility = Literal["private", "global"]
@@ -76,6 +80,26 @@ class Embedder(Protocol):
 
     async def probe(self) -> None:
         """Raises `Misconfigured` when the model is absent, or its vectors are not of `dims` numbers."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class ChatModel(Protocol):
+    """Answers in a given shape: the model is held to its JSON schema. One call, one answer, no conversation kept."""
+
+    model: str
+    window: int
+    """In tokens: prompt and answer together. It is asked for with every call."""
+
+    async def answer(self, system: str, prompt: str, shape: type[Shape]) -> Shape:
+        """Raises `Unavailable` when the server can't be reached or fails, `TimedOut` when it takes too long, `Unfit`
+        when what came is not of the shape (asked twice), and `TooLong`, before anything is sent, when the prompt
+        leaves no room in the window: it is never cut silently."""
+        ...
+
+    async def probe(self) -> None:
+        """Raises `Misconfigured` when the server has no such model, or one that can't chat."""
         ...
 
     async def close(self) -> None: ...

@@ -46,6 +46,8 @@ class Settings(BaseSettings):
     embedding_dims: int = Field(default=384, ge=8, le=8192)
     embedding_query_prefix: str = "query: "
     embedding_document_prefix: str = "passage: "
+    chat_model: str = Field(default="", description="A chat model of the server's. Empty: answers are quotations.")
+    chat_window: int = Field(default=16_000, ge=2_000, le=1_000_000, description="In tokens, asked for with each call.")
 
     # the channel
     twilio_account_sid: str = Field(default="", description="Empty: the simulated Twilio is started.")
@@ -55,6 +57,10 @@ class Settings(BaseSettings):
     public_url: str = Field(default="", description="The address that the provider calls, exactly as configured there.")
     gateway_host: str = "127.0.0.1"
     gateway_port: int = Field(default=8080, ge=0, le=65535, description="0, or a busy one: another is picked.")
+
+    # the dashboard
+    dashboard_host: str = "127.0.0.1"
+    dashboard_port: int = Field(default=8090, ge=0, le=65535, description="0, or a busy one: another is picked.")
 
     # who
     system_owner: str = "+15550000000"
