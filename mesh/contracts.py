@@ -20,9 +20,10 @@ class Nothing(Wire):
 class Source(Wire):
     """What a claim stands on."""
 
-    kind: Literal["document", "memory"]
+    kind: Literal["document", "memory", "tool"]
+    """`tool`: what an agent or a calculation returned, without a document behind it."""
     name: str
-    """A file name without its owner, or when the person said it."""
+    """A file name without its owner, when the person said it, or which tool."""
     section: str = ""
     quote: str = ""
     reference: str = ""
@@ -63,6 +64,10 @@ class Answer(Wire):
     sources: tuple[Source, ...] = ()
     grounded: bool = False
     confidence: float = 0.0
+    unanswered: tuple[str, ...] = ()
+    """Questions of the message that the answer says nothing of."""
+    steps: tuple[str, ...] = ()
+    """What was done for it, in order, where that was more than one thing."""
 
 
 # ── orchestrator ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +99,7 @@ CONVERSE = Skill(
     takes=Turn,
     returns=Reply,
     needs="chat:converse",
-    within=timedelta(seconds=45),
+    within=timedelta(minutes=10),
     fresh=True,
 )
 TAKE_TURNS = Skill(
@@ -191,7 +196,7 @@ class Ingested(Wire):
     outcome: Literal["added", "replaced", "unchanged"]
     parts: int
     troubles: tuple[str, ...] = ()
-    """Each part that yielded no text, and why."""
+    """Each part of which something could not be read, and why."""
 
 
 _READ = "knowledge:search"
@@ -355,5 +360,29 @@ NOTE = Skill(
             "No, I meant Thursday.",
         ),
         hears="statement",
+    ),
+)
+
+# ── analysis ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ANALYSE = Skill(
+    name="analysis.ask",
+    takes=Ask,
+    returns=Answer,
+    needs="analysis:ask",
+    within=timedelta(seconds=90),
+    card=Card(
+        summary="Works out what takes more than one look-up: compares, adds up, picks the cheapest, follows a trail.",
+        examples=(
+            "How much do three nights in the double room cost for two people with breakfast?",
+            "Which is cheaper, the small package or the large one?",
+            "What is the difference between the standard and the premium plan?",
+            "How much is left to pay after the deposit?",
+            "What is your cheapest room?",
+            "Compare the cancellation terms of the two rates.",
+            "What do 4 adult tickets and 2 child tickets come to in total?",
+            "¿Qué es más barato, la habitación doble o la suite?",
+        ),
+        hears="compound",
     ),
 )

@@ -51,7 +51,7 @@ class NotFound(MeshError):
 
 class Unreadable(MeshError):
     code = "unreadable"
-    default = "I couldn't read that file. Please send it as PDF, Markdown or plain text."
+    default = "I couldn't read that file. Please send it as PDF, Word (.docx), Markdown or plain text."
 
 
 class Unavailable(MeshError):

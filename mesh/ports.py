@@ -55,11 +55,24 @@ class Roster(Directory, Protocol):
 
     async def clients(self) -> list[Client]: ...
     async def tiers(self) -> list[Tier]: ...
-    async def seed(self, tiers: Sequence[Tier], agents: Sequence[dict[str, object]]) -> None:
-        """Adds what is missing; never overwrites what the owner has changed since."""
+    async def grant(self, tier: str, permissions: Sequence[str]) -> Tier:
+        """Returns the tier as it was before. Raises `NotFound`."""
+        ...
+
+    async def revoke(self, tier: str, permissions: Sequence[str]) -> Tier:
+        """Returns the tier as it was before. Raises `NotFound`."""
+        ...
+
+    async def seed(self, tiers: Sequence[Tier], agents: Sequence[dict[str, object]], *, again: bool = False) -> None:
+        """Adds what was never there; never overwrites what the owner has changed since, nor brings back what the owner
+        has deleted, except when there is nothing left, or `again`."""
         ...
 
     async def agents(self) -> list[dict[str, object]]: ...
+    async def scale(self, agent: str, copies: int) -> dict[str, object]:
+        """Returns the entry as it was before. Raises `NotFound`."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -110,7 +123,8 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One page, slide or sheet, or the whole of a text file. `trouble` says why `text` is empty, if it is."""
+    """One page, slide or sheet, or the whole of a text file. `trouble` names what of it could not be read, and why; its
+    text may be empty or not."""
 
     label: str
     text: str

@@ -21,7 +21,9 @@ class Card(Wire):
 
     summary: str
     examples: tuple[str, ...]
-    hears: Literal["question", "statement", "any"] = "any"
+    hears: Literal["question", "compound", "statement", "any"] = "any"
+    """`compound`: a question that takes more than one look-up. It is asked other questions, too, but after those who
+    hear them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -342,3 +342,8 @@ def sentences(text: str) -> list[Span]:
             block.append((start, end))
     close()
     return spans
+
+
+def clipped(text: str, limit: int) -> str:
+    """At most `limit` characters; what was cut off shows as an ellipsis."""
+    return text if len(text) <= limit else text[: max(0, limit - 1)].rstrip() + "…"

@@ -114,7 +114,13 @@ async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
     absent = NOT_FOUND.get(language(asked.text) or "", NOT_FOUND_IN_ENGLISH)
     lines += [absent.format(question) for question in replied.unanswered]
     sources = tuple(_source(hits[extract.passage_id], extract) for extract in replied.extracts)
-    return Answer(text="\n\n".join(lines), sources=sources, grounded=True, confidence=replied.confidence)
+    return Answer(
+        text="\n\n".join(lines),
+        sources=sources,
+        grounded=True,
+        confidence=replied.confidence,
+        unanswered=replied.unanswered,
+    )
 
 
 def _source(hit: Hit, extract: Extract) -> Source:

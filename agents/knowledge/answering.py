@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import regex
 
-from agents.knowledge.asking import is_personal
 from agents.knowledge.ranking import spread
 from agents.knowledge.units import Candidate, Unit, units_of
 from agents.knowledge.wishes import WISHES, of_another_kind
+from mesh.questions import is_personal
 from mesh.text import content_words, language, words
 
 Vector = Sequence[float]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SIZE = 800
 OVERLAP = 100
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
+WORD = frozenset({".docx", ".docm", ".dotx", ".dotm"})
 
 _NEWLINE = re.compile(r"\r\n?|\n")  # as markdown-it counts lines
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?---[ \t]*(?:\n|\Z)")
@@ -33,13 +34,14 @@ _LEAD = 100
 """A line or two before a long table go with its first rows, rather than standing alone."""
 
 
-def is_markdown(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in MARKDOWN
+def has_headings(name: str) -> bool:
+    """Markdown, and what is read as such: the headings are the author's own."""
+    return PurePosixPath(name).suffix.lower() in MARKDOWN | WORD
 
 
 def chunk(name: str, parts: Sequence[Part]) -> list[Chunk]:
     """Two sections never share a chunk: one fact among five subjects is not found."""
-    cut = sections if is_markdown(name) else _whole
+    cut = sections if has_headings(name) else _whole
     found: list[Chunk] = []
     for part in parts:
         for section in cut(part.text):

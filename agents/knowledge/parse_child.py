@@ -1,6 +1,6 @@
 """Reads one file in a process of its own, so that a person's file can harm nothing else.
 
-Run by path, so that it imports nothing of ours. In: the file, and its name as the argument. Out: one JSON object,
+Run by path, so that it imports nothing of the mesh. In: the file, and its name as the argument. Out: one JSON object,
 `{"media_type", "parts": [[label, text, trouble], …]}` or `{"unreadable": sentence}`.
 """
 
@@ -10,20 +10,23 @@ import json
 import re
 import resource
 import sys
-from pathlib import PurePosixPath
-from typing import Any
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agents.knowledge.reading import LONGEST_TEXT, READABLE, Parts, Unreadable, controls, plain
+else:
+    sys.path.append(str(Path(__file__).parent))
+    from reading import LONGEST_TEXT, READABLE, Parts, Unreadable, controls, plain
 
 ADDRESS_SPACE = 2 << 30
 CPU_SECONDS = 60
-LONGEST_TEXT = 20_000_000
-MOST_PAGES = 5_000
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
-READABLE = "Please send it as PDF, Markdown or plain text."
-NO_TEXT = "no text could be read (it may be a scan)"
-
-Parts = list[tuple[str, str, str]]
-
-_OFFICE = ((b"word/", "a Word document"), (b"ppt/", "a PowerPoint file"), (b"xl/", "an Excel file"))
+_ARCHIVE = b"PK\x03\x04"
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLD_OFFICE = (("WordDocument", "Word", ".docx"), ("PowerPoint Document", "PowerPoint", ""), ("Workbook", "Excel", ""))
 _FORMATS = (
     (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     (b"\xff\xd8\xff", "a JPEG picture"),
@@ -31,7 +34,7 @@ _FORMATS = (
     (b"II*\x00", "a TIFF picture"),
     (b"MM\x00*", "a TIFF picture"),
     (b"BM", "a BMP picture"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old or password-protected Office file"),
+    (_OLE, "an old Office file"),
     (b"{\\rtf", "an RTF document"),
     (b"OggS", "a sound recording"),
     (b"ID3", "a sound recording"),
@@ -42,16 +45,13 @@ _FORMATS = (
     (b"MZ", "a program"),
 )
 _WEB_PAGE = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _BY_NAME = {
     ".eml": "an e-mail",
     ".htm": "a web page",
     ".html": "a web page",
 }  # text, but not to be read as such
-
-
-class Unreadable(Exception):
-    """Its text is a sentence for the person who sent the file."""
+_WORD = frozenset({".docx", ".docm", ".dotx", ".dotm"})
+_NAMED_OTHERWISE = frozenset({".pdf", ".md", ".txt", ".doc", *_WORD})
 
 
 def read(name: str, raw: bytes) -> tuple[str, Parts]:
@@ -60,21 +60,31 @@ def read(name: str, raw: bytes) -> tuple[str, Parts]:
         raise Unreadable(f"{name} is empty. Please check the file and send it again.")
     suffix = PurePosixPath(name).suffix.lower()
     if b"%PDF-" in raw[:1024]:
-        return "application/pdf", _pdf(name, raw)
+        return "application/pdf", import_module("reading.pdf").read(name, raw)
+    if raw.startswith(_ARCHIVE):
+        return DOCX, _word(name, raw, suffix)
+    if raw.startswith(_OLE):
+        raise Unreadable(_about_old_office(name, raw))
     if found := _other_format(raw):
-        is_it = "is really" if suffix in (".pdf", ".md", ".txt") else "is"
-        raise Unreadable(f"{name} {is_it} {found}, which I can't read yet. {READABLE}")
+        raise _not_yet(name, found, suffix)
     if suffix == ".pdf":
         raise Unreadable(f"{name} is named like a PDF but isn't one, or it is damaged. Please save it again as PDF.")
+    if suffix in _WORD:
+        raise Unreadable(
+            f"{name} is named like a Word document but isn't one, or it is damaged. Please save it again as .docx."
+        )
     if named := _BY_NAME.get(suffix):
         raise Unreadable(f"{name} is {named}, which I can't read yet. {READABLE}")
     media_type = "text/markdown" if suffix in (".md", ".markdown", ".mdown", ".mkd") else "text/plain"
     return media_type, [("", _text(name, raw), "")]
 
 
+def _not_yet(name: str, found: str, suffix: str) -> Unreadable:
+    is_it = "is really" if suffix in _NAMED_OTHERWISE else "is"
+    return Unreadable(f"{name} {is_it} {found}, which I can't read yet. {READABLE}")
+
+
 def _other_format(raw: bytes) -> str:
-    if raw.startswith(b"PK\x03\x04"):
-        return next((kind for mark, kind in _OFFICE if mark in raw), "a compressed file")
     if raw[4:8] == b"ftyp":
         return "a video or sound recording"
     if raw.startswith(b"RIFF"):
@@ -87,6 +97,29 @@ def _other_format(raw: bytes) -> str:
     return ""
 
 
+# ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _word(name: str, raw: bytes, suffix: str) -> Parts:
+    word = import_module("reading.word")
+    package = word.Package(name, raw)
+    other = word.other_kind(package)
+    if other and not (other == "a compressed file" and suffix in _WORD):
+        raise _not_yet(name, other, suffix)
+    return word.read(name, package)  # type: ignore[no-any-return]  # by path, mypy does not see it
+
+
+def _about_old_office(name: str, raw: bytes) -> str:
+    """Names in such a file are in UTF-16. A file with a password is kept in one, whatever it is."""
+    if "EncryptedPackage".encode("utf-16-le") in raw:
+        return f"{name} is protected by a password. Please send a copy without one."
+    for mark, program, newer in _OLD_OFFICE:
+        if mark.encode("utf-16-le") in raw:
+            save = f"save it as {newer} or PDF" if newer else "save it as PDF"
+            return f"{name} is an old {program} file, which I can't read. Please {save} and send that."
+    return f"{name} is an old Office file, which I can't read. {READABLE}"
+
+
 # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -97,9 +130,9 @@ def _text(name: str, raw: bytes) -> str:
         raise Unreadable(f"{name} is in an encoding that I don't know. Please save it as UTF-8 text.") from error
     if len(text) > LONGEST_TEXT:
         raise Unreadable(f"{name} is too long ({len(text):,} characters). Please send it in several files.")
-    if len(_CONTROL.findall(text[:100_000])) > len(text[:100_000]) // 200:
+    if controls(text[:100_000]) > len(text[:100_000]) // 200:
         raise Unreadable(f"{name} isn't text in a form that I know. {READABLE}")
-    return _plain(text)
+    return plain(text)
 
 
 def _decoded(raw: bytes) -> str:
@@ -114,85 +147,6 @@ def _decoded(raw: bytes) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         return raw.decode("cp1252")
-
-
-def _plain(text: str) -> str:
-    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-# ── PDF ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_SOFT_HYPHEN = re.compile("[\x02\ufffe]\\s*")  # what PDFium makes of a hyphen at the end of a line
-_LENGTH = re.compile(rb"/Linearized\b.{0,200}?/L\s+(\d+)", re.DOTALL)
-
-
-def _pdf(name: str, raw: bytes) -> Parts:
-    import pypdfium2 as pdfium  # type: ignore[import-untyped]  # it has no types
-
-    try:
-        document = pdfium.PdfDocument(raw)
-        pages = len(document)
-        if document.get_formtype() != pdfium.raw.FORMTYPE_NONE:
-            document.init_forms()
-    except pdfium.PdfiumError as error:
-        if "password" in str(error).lower():
-            raise Unreadable(
-                f"{name} is protected by a password. Please send a copy without one (print it to a new PDF)."
-            ) from error
-        if _cut_off(raw):
-            raise Unreadable(f"{name} is cut off: its end is missing. Please send it again.") from error
-        raise Unreadable(f"{name} is damaged: it can't be opened as a PDF. Please save it again and resend.") from error
-    if _cut_off(raw):
-        raise Unreadable(f"{name} is cut off: its end is missing. Please send it again.")
-    if pages > MOST_PAGES:
-        raise Unreadable(f"{name} has {pages:,} pages; {MOST_PAGES:,} are the most that I can take. Please split it.")
-    parts = _pages(name, document, pages)
-    if not any(text for _, text, _ in parts):
-        which = "its page has" if pages == 1 else f"none of its {pages} pages has"
-        no = "no " if pages == 1 else ""
-        raise Unreadable(
-            f"{name} could not be read: {which} {no}text in it (it may be a scan). "
-            "Please send a PDF in which text can be selected, or plain text."
-        )
-    return parts
-
-
-def _cut_off(raw: bytes) -> bool:
-    if stated := _LENGTH.search(raw[:1024]):
-        return int(stated[1]) > len(raw)
-    return b"%%EOF" not in raw[-65_536:]
-
-
-def _pages(name: str, document: Any, pages: int) -> Parts:
-    parts: Parts = []
-    length = 0
-    for number in range(1, pages + 1):
-        label = f"page {number}"
-        text, trouble = _page(document, number - 1)
-        length += len(text)
-        if length > LONGEST_TEXT:
-            raise Unreadable(f"{name} holds too much text ({LONGEST_TEXT:,} characters by {label}). Please split it.")
-        parts.append((label, text, f"{label}: {trouble}" if trouble else ""))
-    return parts
-
-
-def _page(document: Any, index: int) -> tuple[str, str]:
-    import pypdfium2 as pdfium
-
-    try:
-        page = document[index]
-        if document.formenv:  # what was filled in is no text of the page until it is made one
-            page.flatten()
-            page.close()
-            page = document[index]
-        textpage = page.get_textpage()
-        text = _SOFT_HYPHEN.sub("", textpage.get_text_range())
-        textpage.close()
-        page.close()
-    except pdfium.PdfiumError:
-        return "", "it is damaged and could not be read"
-    text = _plain(text).strip()
-    return text, "" if text else NO_TEXT
 
 
 # ── the process ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agents.knowledge.answering import Embed, Extract, Vector, extracts
-from agents.knowledge.asking import follow_up, is_personal, left_out, parts, respelled
+from agents.knowledge.asking import follow_up, left_out, respelled
 from agents.knowledge.units import Candidate
 from mesh.contracts import Line
+from mesh.questions import is_personal, parts
 from mesh.text import words
 
 NEAR = 1.0

@@ -68,14 +68,16 @@ class Unit:
 
 
 _CELL = regex.compile(r"(?<!\\)\||\t")
-_MARKUP = regex.compile(r"\*\*|__|`|(?<!\S)\*(?=\S)|(?<=\S)\*(?!\w)")
+_MARKUP = regex.compile(r"(?<!\\)(?:\*\*|__|`|(?<!\S)\*(?=\S)|(?<=\S)\*(?!\w))")
+_ESCAPED = regex.compile(r"\\([\\`*_\[\]<>&#|~])")
+"""A reader of Word files escapes what Markdown would take for markup."""
 
 
 _BLANK_LINE = regex.compile(r"\n[^\S\n]*\n")
 
 
 def _plain(line: str) -> str:
-    return str(_MARKUP.sub("", line))
+    return str(_ESCAPED.sub(r"\1", _MARKUP.sub("", line)))
 
 
 def _cells(row: str) -> list[str]:

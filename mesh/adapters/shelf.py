@@ -230,10 +230,10 @@ def _document(
 
 def _parts(database: sqlite3.Connection, document_id: str, state: State, with_text: bool) -> tuple[Part, ...]:
     query = """
-        SELECT label, text, trouble FROM parts
+        SELECT label, CASE WHEN ? THEN text ELSE '' END, trouble FROM parts
         WHERE document_id = ? AND state = ? AND (? OR trouble <> '') ORDER BY number
     """
-    return tuple(Part(*row) for row in database.execute(query, (document_id, state, with_text)))
+    return tuple(Part(*row) for row in database.execute(query, (with_text, document_id, state, with_text)))
 
 
 def _replace(database: sqlite3.Connection, document: Document, state: State) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
+from docx import Document as WordFile
 from qdrant_client import AsyncQdrantClient
 from qdrant_client import models as qmodels
 
@@ -49,6 +50,7 @@ from mesh.errors import Denied, Malformed, NotFound, Unavailable, Unreadable
 from mesh.ports import Client, Tier, Vector
 from mesh.skills import Skill
 from tests.processes import models, qdrant
+from tests.unit import word_files
 
 Out = TypeVar("Out", bound=Wire)
 
@@ -363,6 +365,62 @@ async def test_a_page_that_could_not_be_read_is_named(desk: Desk) -> None:
     assert listed.troubles == told.troubles
     found = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="When is it quiet?", limit=1))
     assert found.found[0].part == "page 1"
+
+
+# ── incident d: the one part that mattered gave no text, and nobody was told ──────────────────────────────────────
+
+
+def price_list() -> bytes:
+    """Rooms in a table, and packages in a picture."""
+    made = WordFile()
+    made.add_heading("Casa Verde", 0)
+    made.add_heading("Rooms", 1)
+    word_files.table(
+        ("Room", "Low season", "High season"), ("Double", "84 €", "121 €"), ("Suite", "150 €", "210 €"), into=made
+    )
+    made.add_heading("Notice", 1)
+    made.add_paragraph("The word for the cellar is KANARIENVOGEL.")
+    made.add_heading("Packages", 1)
+    made.add_picture(word_files.png())
+    return word_files.raw_of(made)
+
+
+async def test_a_row_of_a_table_in_a_word_file_is_answered_with_its_section(desk: Desk) -> None:
+    await desk.ingest(PUBLISHER, "prices.docx", price_list(), visibility="global")
+    answer = await desk.ask(BELA, ANSWER_FROM_DOCUMENTS, Ask(text="How much is the suite in the high season?"))
+    assert answer.grounded
+    assert "High season: 210 €" in answer.text
+    assert "121" not in answer.text
+    (source,) = answer.sources
+    assert (source.name, source.section) == ("prices.docx", "Casa Verde › Rooms")
+
+
+async def test_a_picture_in_a_word_file_is_named_to_the_one_who_sent_it(desk: Desk) -> None:
+    told = await desk.ingest(ASHA, "prices.docx", price_list())
+    (trouble,) = told.troubles
+    assert trouble.startswith("picture 1 (under “Packages”): its text could not be read")
+    (listed,) = (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
+    assert listed.troubles == told.troubles
+    again = await desk.ingest(ASHA, "prices.docx", price_list())
+    assert again.troubles == told.troubles
+
+
+async def test_a_page_that_is_a_picture_is_named_and_its_line_of_text_is_found(desk: Desk) -> None:
+    from tests.unit.test_parsing import OVER_THE_PAGE, pdf
+
+    told = await desk.ingest(ASHA, "deck.pdf", pdf("Prices of the packages in 2026", drawn=OVER_THE_PAGE))
+    assert told.troubles == ("page 1: it holds a picture over most of the page; its text could not be read",)
+    found = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="packages"))
+    assert found.found[0].passage == "Prices of the packages in 2026"
+
+
+async def test_anothers_word_file_does_not_exist(desk: Desk) -> None:
+    await desk.ingest(ASHA, "prices.docx", price_list())
+    question = Ask(text="What is the word for the cellar?")
+    assert "KANARIENVOGEL" in shown(await desk.run(ASHA, ANSWER_FROM_DOCUMENTS, question))
+    assert "KANARIENVOGEL" not in shown(await desk.run(BELA, ANSWER_FROM_DOCUMENTS, question))
+    found = await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="KANARIENVOGEL cellar", limit=20))
+    assert found.found == ()
 
 
 async def test_a_file_that_cannot_be_read_leaves_nothing_behind(desk: Desk, tmp_path: Path) -> None:

@@ -66,6 +66,15 @@ async def test_a_list_holds_no_text_but_says_what_could_not_be_read(shelf: Shelf
     assert listed.parts == (Part("page 2", "", "page 2: no text"),)
 
 
+async def test_a_page_that_was_read_in_part_keeps_its_text_and_what_is_told_of_it(shelf: Shelf) -> None:
+    part = Part("page 1", "Prices 2026", "page 1: it holds a picture")
+    made = replace(document(b"one"), parts=(part,))
+    await shelf.put(ASHA, made, b"one", complete=True)
+    assert await shelf.document(ASHA, made.document_id) == made
+    (listed,) = await shelf.documents(ASHA)
+    assert [part.trouble for part in listed.parts] == ["page 1: it holds a picture"]
+
+
 async def test_it_is_all_there_after_a_restart(shelf: Shelf, tmp_path: Path) -> None:
     made = await put(shelf, b"one")
     await shelf.close()

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.knowledge.asking import MOST_PARTS, follow_up, is_personal, left_out, parts, respelled
+from agents.knowledge.asking import follow_up, left_out, respelled
 from mesh.contracts import Line
+from mesh.questions import MOST_PARTS, is_personal, parts
 from mesh.text import words
 
 POOL = (Line(who="person", text="When is the pool open?"), Line(who="mesh", text="From 9:00 to 20:00."))

@@ -1,0 +1,25 @@
+"""Readers of one format each, for `parse_child`: they run in its process, and import nothing of the mesh."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_TEXT = 20_000_000
+READABLE = "Please send it as PDF, Word (.docx), Markdown or plain text."
+
+Parts = list[tuple[str, str, str]]
+"""Label, text and trouble of each; a trouble begins with what it is about."""
+
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+class Unreadable(Exception):
+    """Its text is a sentence for the person who sent the file."""
+
+
+def plain(text: str) -> str:
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def controls(text: str) -> int:
+    return len(_CONTROL.findall(text))
