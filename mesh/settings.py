@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -21,6 +22,8 @@ from pydantic_settings import (
 from mesh.errors import Misconfigured
 
 ROOT = Path(__file__).resolve().parent.parent
+SIMULATED_SID = "AC" + "0" * 32
+"""The account of the simulated Twilio."""
 IDENTITY = re.compile(r"\+[1-9][0-9]{6,14}|whatsapp:[A-Za-z0-9._-]{3,128}")
 
 
@@ -47,6 +50,9 @@ class Settings(BaseSettings):
     embedding_query_prefix: str = "query: "
     embedding_document_prefix: str = "passage: "
     chat_model: str = Field(default="", description="A chat model of the server's. Empty: answers are quotations.")
+    chat_seconds: float = Field(
+        default=60, gt=0, le=600, description="The longest that one answer of the chat model may take."
+    )
     chat_window: int = Field(default=16_000, ge=2_000, le=1_000_000, description="In tokens, asked for with each call.")
 
     # the channel
@@ -61,6 +67,14 @@ class Settings(BaseSettings):
     # the dashboard
     dashboard_host: str = "127.0.0.1"
     dashboard_port: int = Field(default=8090, ge=0, le=65535, description="0, or a busy one: another is picked.")
+    dashboard_open: bool = Field(
+        default=False,
+        description="Serve the dashboard beyond this machine, without a sign-in: only behind a proxy that has one.",
+    )
+    dashboard_names: str = Field(
+        default="",
+        description="Names under which a proxy serves it, with spaces between; loopback's are always served.",
+    )
 
     # who
     system_owner: str = "+15550000000"
@@ -128,6 +142,16 @@ class Settings(BaseSettings):
             raise ValueError("public_url (PUBLIC_URL) must be set together with twilio_account_sid")
         return self
 
+    @model_validator(mode="after")
+    def _dashboard_stays_here(self) -> Settings:
+        if not (self.dashboard_open or is_loopback(self.dashboard_host)):
+            raise ValueError(
+                f"dashboard_host (DASHBOARD_HOST) {self.dashboard_host} can be reached from other machines, and the "
+                "dashboard has no sign-in: use 127.0.0.1, or set dashboard_open (DASHBOARD_OPEN) behind a proxy "
+                "that has one"
+            )
+        return self
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -157,6 +181,15 @@ def load(**given: Any) -> Settings:
     except ValidationError as error:
         raise Misconfigured(_sentence(error, file)) from error
     return settings
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def read_yaml(file: Path) -> Any:

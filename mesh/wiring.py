@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mesh.adapters.ollama import OllamaEmbedder
     from mesh.bus import Bus
     from mesh.ledger import Ledger
-    from mesh.ports import Channel, FactStore, PassageIndex, Shelf
+    from mesh.ports import Channel, ChatModel, FactStore, PassageIndex, Shelf
 
 
 async def open_roster(settings: Settings) -> MongoRoster:
@@ -51,6 +51,19 @@ class Parts:
         )
         self._open.push_async_callback(embedder.close)
         return embedder
+
+    def chat_model(self) -> ChatModel | None:
+        """None: no chat model is configured."""
+        if not self.settings.chat_model:
+            return None
+        from mesh.adapters.ollama_chat import OllamaChat
+
+        chosen = self.settings
+        chat = OllamaChat(
+            chosen.ollama_host, model=chosen.chat_model, window=chosen.chat_window, timeout=chosen.chat_seconds
+        )
+        self._open.push_async_callback(chat.close)
+        return chat
 
     async def roster(self) -> MongoRoster:
         """Seeded from `config/` with what it does not have yet."""

@@ -14,10 +14,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bus, mesh
+from tests.bench import bus, mesh, turn
 
 Figures = dict[str, object]
-BENCHES: dict[str, Callable[[], Coroutine[Any, Any, Figures]]] = {"bus": bus.run, "mesh": mesh.run}
+BENCHES: dict[str, Callable[[], Coroutine[Any, Any, Figures]]] = {
+    "bus": bus.run,
+    "mesh": mesh.run,
+    "turn": turn.run,
+}
 
 
 def main() -> None:
