@@ -13,6 +13,7 @@ import contextlib
 import logging
 import secrets
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 from arq.constants import in_progress_key_prefix, job_key_prefix, result_key_prefix, retry_key_prefix
@@ -35,6 +36,7 @@ BELL_TOKENS = 64
 INBOX_KEPT_MS = 60_000
 JOB_KEPT_MS = 24 * 3600 * 1000
 RETRIES_KEPT_S = 24 * 3600
+FAILURES_KEPT_S = 48 * 3600
 
 HANDED = b"handed"
 HANDED_MS = 5_000
@@ -108,6 +110,11 @@ def unpack_result(raw: bytes) -> Ok | Failed:
     except (KeyError, ValueError, ValidationError):
         log.error("! a result could not be read bytes=%d", len(raw))
         return Failed(code=Crashed.code, user_text=Crashed.default)
+
+
+def failures_of(queue: str) -> str:
+    """Counts the jobs of a queue that failed today, by the calendar of UTC."""
+    return f"{queue}:failed:{datetime.now(UTC):%Y-%m-%d}"
 
 
 def bell_of(queue: str) -> str:

@@ -87,6 +87,9 @@ return 1
 """
 
 
+STEPS = ("planned", "ready", "sending", "sent", "dead")
+
+
 class LeaseLost(MeshError):
     """Another worker has the chat now: stop, and change nothing."""
 
@@ -107,11 +110,13 @@ class TurnRecord:
     provider_id: str = ""
     reason: str = ""
     delivery: str = ""
+    delivery_error: str = ""
     accepted_at: float = 0.0
     planned_at: float = 0.0
     ready_at: float = 0.0
     sending_at: float = 0.0
     sent_at: float = 0.0
+    dead_at: float = 0.0
     first_intent_at: float = 0.0
 
     @property
@@ -301,8 +306,9 @@ def record_of(turn_id: str, raw: dict[bytes, bytes], accepted_at: float = 0.0) -
         provider_id=fields.get("provider_id", ""),
         reason=fields.get("reason", ""),
         delivery=fields.get("delivery", ""),
+        delivery_error=fields.get("delivery_error", ""),
         accepted_at=accepted_at,
-        **{f"{step}_at": int(fields.get(f"{step}_at", 0)) / 1000 for step in ("planned", "ready", "sending", "sent")},
+        **{f"{step}_at": int(fields.get(f"{step}_at", 0)) / 1000 for step in STEPS},
         first_intent_at=int(fields.get("first_intent_at", 0)) / 1000,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -42,7 +43,10 @@ TURN_JOB_S = 24 * 3600.0
 _RANK = ("queued", "sending", "sent", "delivered", "read")
 _ENDED = ("failed", "undelivered")
 
-# KEYS: message, chat's queue, due, job, arq's queue, bell.
+RECENT = "mesh:recent"
+RECENT_KEPT = 500
+
+# KEYS: message, chat's queue, due, recent, job, arq's queue, bell.
 # ARGV: message id, chat, body, now ms, kept ms, job id, job, job's life ms.
 ACCEPT = """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
@@ -50,11 +54,13 @@ redis.call('HSET', KEYS[1], 'chat', ARGV[2], 'body', ARGV[3], 'at', ARGV[4], 'st
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 redis.call('RPUSH', KEYS[2], ARGV[1])
 redis.call('ZADD', KEYS[3], 'NX', ARGV[4], ARGV[2])
-redis.call('SET', KEYS[4], ARGV[7], 'PX', ARGV[8])
-redis.call('ZADD', KEYS[5], ARGV[4], ARGV[6])
-if redis.call('LLEN', KEYS[6]) < {tokens} then redis.call('LPUSH', KEYS[6], '1') end
+redis.call('LPUSH', KEYS[4], ARGV[1])
+redis.call('LTRIM', KEYS[4], 0, {kept} - 1)
+redis.call('SET', KEYS[5], ARGV[7], 'PX', ARGV[8])
+redis.call('ZADD', KEYS[6], ARGV[4], ARGV[6])
+if redis.call('LLEN', KEYS[7]) < {tokens} then redis.call('LPUSH', KEYS[7], '1') end
 return 1
-""".replace("{tokens}", str(BELL_TOKENS))
+""".replace("{tokens}", str(BELL_TOKENS)).replace("{kept}", str(RECENT_KEPT))
 
 # KEYS: sent index. ARGV: turn prefix, state, its rank, error code. Delivery only moves forward.
 DELIVERED = """
@@ -66,6 +72,15 @@ if tonumber(ARGV[3]) <= rank then return 0 end
 redis.call('HSET', key, 'delivery', ARGV[2], 'delivery_rank', ARGV[3], 'delivery_error', ARGV[4])
 return 1
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A message, and the turn that answers it once one has begun. `accepted_at` is in seconds since the epoch."""
+
+    message: Inbound
+    accepted_at: float
+    turn: TurnRecord | None
 
 
 class Ledger:
@@ -92,6 +107,7 @@ class Ledger:
                     message_key(message.message_id),
                     queue_key(message.chat),
                     DUE,
+                    RECENT,
                     *enqueue_keys(TAKE_TURNS.queue, request.job_id)[:3],
                 ],
                 [
@@ -161,6 +177,21 @@ class Ledger:
             accepted = await answer(self._redis.hget(message_key(message_id), "at"))
         return record_of(message_id, fields, int(accepted or 0) / 1000) if fields else None
 
+    async def recent(self, limit: int = 50) -> list[Accepted]:
+        """The messages accepted last, newest first: of the last 500 those that are still kept."""
+        with reachable():
+            ids = [each.decode() for each in await answer(self._redis.lrange(RECENT, 0, limit - 1))]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for message_id in ids:
+                    pipe.hmget(message_key(message_id), ["body", "at"])
+                    pipe.hgetall(turn_key(message_id))
+                found = await pipe.execute()
+        return [
+            _accepted(body, int(at) / 1000, turn)
+            for (body, at), turn in zip(found[::2], found[1::2], strict=True)
+            if body
+        ]
+
     async def dead(self, limit: int = 100) -> list[str]:
         """Ids of the messages whose turns died, newest first."""
         with reachable():
@@ -201,6 +232,11 @@ def _pack_inbound(message: Inbound) -> str:
 
 def _unpack_inbound(body: str | bytes) -> Inbound:
     return Inbound(**json.loads(body))
+
+
+def _accepted(body: bytes, at: float, turn: dict[bytes, bytes]) -> Accepted:
+    message = _unpack_inbound(body)
+    return Accepted(message, at, record_of(message.message_id, turn, at) if turn else None)
 
 
 def _rank(state: str) -> int:

@@ -1,4 +1,4 @@
-"""One process of the mesh: an agent's worker, or the gateway."""
+"""One process of the mesh: an agent's worker, the gateway, or the dashboard."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 from redis.exceptions import RedisError
 
 from mesh import logs
 from mesh.errors import MeshError, Misconfigured
-from mesh.settings import Settings
+from mesh.settings import SIMULATED_SID, Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-GATEWAY = "gateway"
-LISTENER = "ADIYAN_GATEWAY_FD"
-"""Names the listening socket that a supervisor holds for the gateway, across restarts of it."""
+GATEWAY, DASHBOARD = "gateway", "dashboard"
+LISTENER = "ADIYAN_LISTENER_FD"
+"""Names the listening socket that a supervisor holds for the gateway or the dashboard, across restarts of it."""
 
 
 def run(name: str, settings: Settings) -> int:
     """Until a signal ends it. Returns the exit code; a `MeshError` is one line in the log."""
     logs.set_up(name, settings.log_level)
     try:
-        uvloop.run(_gateway(settings) if name == GATEWAY else _agent(name, settings))
+        uvloop.run(_served(name, settings))
     except MeshError as error:
         log.error("! %s", error.user_text)
         return 1
@@ -42,6 +45,12 @@ def run(name: str, settings: Settings) -> int:
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+def _served(name: str, settings: Settings) -> Coroutine[Any, Any, None]:
+    if name == GATEWAY:
+        return _gateway(settings)
+    return _dashboard(settings) if name == DASHBOARD else _agent(name, settings)
 
 
 async def _agent(name: str, settings: Settings) -> None:
@@ -70,7 +79,7 @@ def load_agent(name: str, entries: list[dict[str, object]]) -> Any:
     entry = next((entry for entry in entries if entry.get("name") == name), None)
     if entry is None:
         known = ", ".join(sorted(str(entry.get("name")) for entry in entries))
-        raise Misconfigured(f"There is no agent called {name}. Known: {known}, {GATEWAY}.")
+        raise Misconfigured(f"There is no agent called {name}. Known: {known}, {GATEWAY}, {DASHBOARD}.")
     module = str(entry.get("module"))
     try:
         agent = importlib.import_module(module).agent
@@ -84,8 +93,6 @@ def load_agent(name: str, entries: list[dict[str, object]]) -> Any:
 
 
 async def _gateway(settings: Settings) -> None:
-    import uvicorn
-
     from mesh.connections import connect
     from mesh.gateway.app import create_app
     from mesh.ledger import Ledger
@@ -93,21 +100,62 @@ async def _gateway(settings: Settings) -> None:
     redis = connect(settings.redis_url)
     ledger = Ledger(redis)
     app = create_app(ledger, public_url=settings.public_url, auth_token=settings.twilio_auth_token)
-    config = uvicorn.Config(
-        app,
-        host=settings.gateway_host,
-        port=settings.gateway_port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=5,
-    )
-    server = uvicorn.Server(config)
-    inherited = os.environ.get(LISTENER)
     try:
-        await server.serve([socket.socket(fileno=int(inherited))] if inherited else None)
+        await _serve(app, settings.gateway_host, settings.gateway_port)
     finally:
         await ledger.close()
         await redis.aclose()
+
+
+async def _dashboard(settings: Settings) -> None:
+    from mesh.configuration import agents
+    from mesh.connections import connect
+    from mesh.dashboard.app import create_app
+    from mesh.dashboard.configured import Configured
+    from mesh.dashboard.reading import Reader
+    from mesh.ledger import Ledger
+    from mesh.queues import queues, workers
+
+    redis = connect(settings.redis_url)
+    ledger = Ledger(redis)
+    configured = Configured(agents(settings.adiyan_config), _agents_of(settings) if settings.mongodb_uri else None)
+    reader = Reader(lambda: queues(redis, configured.names()), lambda: workers(redis), ledger)
+    simulated = settings.twilio_account_sid == SIMULATED_SID
+    app = create_app(
+        reader,
+        names=[settings.dashboard_host, *settings.dashboard_names.split()],
+        chat_page=settings.twilio_api_base if simulated else "",
+    )
+    try:
+        await _serve(app, settings.dashboard_host, settings.dashboard_port)
+    finally:
+        await configured.close()
+        await ledger.close()
+        await redis.aclose()
+
+
+def _agents_of(settings: Settings) -> Callable[[], Awaitable[list[dict[str, Any]]]]:
+    """Through a connection for each look: the dashboard starts, and goes on, without MongoDB."""
+
+    async def read() -> list[dict[str, Any]]:
+        from mesh.adapters.mongo import MongoRoster
+
+        roster = await MongoRoster.open(settings.mongodb_uri, settings.mongodb_database)
+        try:
+            return await roster.agents()
+        finally:
+            await roster.close()
+
+    return read
+
+
+async def _serve(app: FastAPI, host: str, port: int) -> None:
+    """Until a signal; on the supervisor's listener when there is one."""
+    import uvicorn
+
+    config = uvicorn.Config(app, host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    inherited = os.environ.get(LISTENER)
+    await uvicorn.Server(config).serve([socket.socket(fileno=int(inherited))] if inherited else None)
 
 
 def say_ready() -> None:

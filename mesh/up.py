@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -13,21 +14,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mesh.configuration import AgentEntry, entry_of
+from mesh.configuration import AgentEntry
+from mesh.crew import Crew
 from mesh.embedded import parts
 from mesh.embedded.supervisor import Part, Supervisor, free_port, listen, runs
 from mesh.errors import MeshError
-from mesh.process import GATEWAY, LISTENER
-from mesh.settings import Settings, load
+from mesh.process import DASHBOARD, GATEWAY, LISTENER
+from mesh.settings import SIMULATED_SID, Settings, load
 from mesh.wiring import open_roster
 
 RECORD = "mesh.json"
-SIMULATED_SID = "AC" + "0" * 32
 
 STORES = ("redis_url", "mongodb_uri")
 """What the owner's commands need."""
 AGENT_NEEDS = (*STORES, "qdrant_url", "ollama_host", "twilio_account_sid")
-GATEWAY_NEEDS = ("redis_url", "twilio_auth_token", "public_url")
+NEEDS = {GATEWAY: ("redis_url", "twilio_auth_token", "public_url"), DASHBOARD: ("redis_url",)}
+"""Of the processes that are no agent."""
 
 Tell = Callable[[str], None]
 
@@ -43,8 +45,9 @@ class Started:
     settings: Settings
     environment: dict[str, str]
     gateway: str
+    dashboard: str
     phone: str
-    """The simulated Twilio's address; empty when a real account is configured."""
+    """The simulated Twilio's address, where its chat page is; empty when a real account is configured."""
     seconds: float
 
 
@@ -75,26 +78,31 @@ class Mesh:
 
     async def _start(self, began: float) -> Started:
         environment = await self._start_stores()
+        chosen = self._settings
         # held here: while the gateway is started again, webhooks wait instead of being refused
-        listener = self._stack.enter_context(listen(self._settings.gateway_host, self._settings.gateway_port))
-        port = int(listener.getsockname()[1])
-        if self._settings.gateway_port not in (0, port):
-            self._tell(f"Port {self._settings.gateway_port} is busy: the gateway is on {port}.")
-        gateway = f"http://127.0.0.1:{port}"
-        environment["GATEWAY_PORT"] = str(port)
+        listener, port = self._listen(GATEWAY, chosen.gateway_host, chosen.gateway_port)
+        watching, dashboard_port = self._listen(DASHBOARD, chosen.dashboard_host, chosen.dashboard_port)
+        gateway, dashboard = f"http://127.0.0.1:{port}", _address(chosen.dashboard_host, dashboard_port)
+        environment |= {"GATEWAY_PORT": str(port), "DASHBOARD_PORT": str(dashboard_port)}
         phone = await self._start_channel(environment, gateway)
         settings = load(**_lower(environment))
+        roster = await open_roster(settings)  # seeded from `config/` here, before many do it at once
+        self._stack.push_async_callback(roster.close)
+        crew = Crew(self.supervisor, roster, lambda entry, number: _process(entry, number, environment), self._tell)
         await self.supervisor.start_together(
-            Part(
-                GATEWAY,
-                _run(GATEWAY),
-                parts.http_says_ok(f"{gateway}/readyz"),
-                {**environment, LISTENER: str(listener.fileno())},
-                (listener.fileno(),),
-            ),
-            *(_process(entry, number, environment) for entry, number in await _agents(settings)),
+            _server(GATEWAY, f"{gateway}/readyz", environment, listener),
+            _server(DASHBOARD, f"{dashboard}/healthz", environment, watching),
+            *await crew.first(settings.adiyan_config),
         )
-        return Started(settings, environment, gateway, phone, time.monotonic() - began)
+        await self._stack.enter_async_context(crew.watching())
+        return Started(settings, environment, gateway, dashboard, phone, time.monotonic() - began)
+
+    def _listen(self, process: str, host: str, preferred: int) -> tuple[socket.socket, int]:
+        listener = self._stack.enter_context(listen(host, preferred))
+        port = int(listener.getsockname()[1])
+        if preferred not in (0, port):
+            self._tell(f"Port {preferred} is busy: the {process} is on {port}.")
+        return listener, port
 
     async def _start_stores(self) -> dict[str, str]:
         chosen, home = self._settings, self._settings.adiyan_home
@@ -160,14 +168,15 @@ def running_settings(*needs: str) -> tuple[Settings, str]:
     return load(**_lower(joined["environment"])), str(joined["phone"])
 
 
-async def _agents(settings: Settings) -> list[tuple[AgentEntry, int]]:
-    """Each copy of each agent, as MongoDB has them; it is seeded from `config/` here, before many do it at once."""
-    roster = await open_roster(settings)
-    try:
-        entries = [entry_of(each) for each in await roster.agents()]
-    finally:
-        await roster.close()
-    return [(entry, number) for entry in entries for number in range(1, entry.copies + 1)]
+def _server(name: str, ready: str, environment: dict[str, str], listener: socket.socket) -> Part:
+    inherits = {**environment, LISTENER: str(listener.fileno())}
+    return Part(name, _run(name), parts.http_says_ok(ready), inherits, (listener.fileno(),))
+
+
+def _address(host: str, port: int) -> str:
+    """Where this machine reaches what listens there."""
+    here = "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 - compared with, not bound to
+    return f"http://{here}:{port}"
 
 
 def _process(entry: AgentEntry, number: int, environment: dict[str, str]) -> Part:
@@ -202,6 +211,12 @@ def _write_private(record: Path, started: Started) -> None:
     environment = dict(started.environment)
     if not started.phone:  # a real account's secret is not copied: who joins has it configured, too
         environment.pop("TWILIO_AUTH_TOKEN", None)
-    content = {"pid": os.getpid(), "environment": environment, "gateway": started.gateway, "phone": started.phone}
+    content = {
+        "pid": os.getpid(),
+        "environment": environment,
+        "gateway": started.gateway,
+        "dashboard": started.dashboard,
+        "phone": started.phone,
+    }
     temporary.write_text(json.dumps(content))
     temporary.replace(record)

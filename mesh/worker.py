@@ -33,6 +33,7 @@ from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
 from mesh.bus import (
+    FAILURES_KEPT_S,
     FUNCTION,
     HANDED,
     HANDED_MS,
@@ -40,12 +41,13 @@ from mesh.bus import (
     RETRIES_KEPT_S,
     bell_of,
     deserialize,
+    failures_of,
     serialize,
     waiting_of,
 )
 from mesh.connections import Batched, Line, connect
 from mesh.envelope import Failed
-from mesh.errors import Crashed
+from mesh.errors import Crashed, TimedOut, Unavailable
 from mesh.skills import queue_of
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ log = logging.getLogger(__name__)
 
 CLAIM_MS = 10_000
 BEAT_S = 2.0
+OUR_FAULT = (Crashed.code, TimedOut.code, Unavailable.code)
+"""Outcomes that an operator should see; the others are answers."""
 MOST_TRIES = 5
 """Crashes that one job may cause before its asker gets an apology."""
 POLL_S = 1
@@ -243,11 +247,22 @@ class MeshWorker(Worker):
         self.jobs_complete += 1
         keep = outcome.get("outcome") == "ok" and self._dispatcher.keeps(skill)
         await self._finish_job(job_id, self._result(job_id, tries, enqueued, began, outcome), keep=keep)
+        if outcome.get("code") in OUR_FAULT:
+            await self._count_failure()
+
+    async def _count_failure(self) -> None:
+        self.jobs_failed += 1
+        key = failures_of(self.queue_name)
+        with contextlib.suppress(RedisError):
+            async with self._redis.pipeline(transaction=True) as change:
+                change.incr(key)
+                change.expire(key, FAILURES_KEPT_S)
+                await change.execute()
 
     async def _give_up(self, job_id: str, tries: int, began: int) -> None:
-        self.jobs_failed += 1
         outcome = Failed(code=Crashed.code, user_text=Crashed.default).model_dump(mode="json")
         await self._finish_job(job_id, self._result(job_id, tries, began, began, outcome), keep=False)
+        await self._count_failure()
 
     def _result(self, job_id: str, tries: int, enqueued: int, began: int, outcome: dict[str, Any]) -> bytes:
         """arq's own form, so that its tools can read it."""

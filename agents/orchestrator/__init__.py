@@ -35,13 +35,13 @@ from mesh.contracts import (
     Turn,
 )
 from mesh.dispatch import Agent
-from mesh.errors import Denied, MeshError
+from mesh.errors import Denied, MeshError, Unavailable
 from mesh.ledger import Ledger, turn_kick
 from mesh.wiring import Parts
 
 log = logging.getLogger(__name__)
 
-MOST_SKILLS = 3
+MOST_SKILLS = 4
 """How many skills may be asked before it is said that the answer is not known."""
 INJECTED = 2
 SWEEP_EVERY_S = 2.0
@@ -60,9 +60,10 @@ async def open_desk(parts: Parts) -> AsyncIterator[Desk]:
     ledger = parts.ledger()
     driver = Driver(ledger, parts.channel(), turn_seconds=parts.settings.turn_seconds)
     router = Router(parts.embedder())
+    roster = await parts.roster()
     sweeper = asyncio.create_task(_sweep(ledger, parts.bus), name="sweeper")
     try:
-        yield Desk(driver, router, Cards(parts.bus.redis))
+        yield Desk(driver, router, Cards(parts.bus.redis, roster.agents))
     finally:
         sweeper.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -103,6 +104,8 @@ async def _recalled(turn: Turn, ctx: Context[Desk]) -> tuple[Memory, ...]:
     if not ctx.grant.covers(RECALL.needs):
         return ()
     try:
+        if not await ctx.own.cards.serves(RECALL):
+            return ()
         return (await ctx.ask(RECALL, Recall(about=turn.text, limit=INJECTED))).memories
     except MeshError as error:  # an answer without memory is better than none
         log.warning("! recall failed code=%s detail=%s", error.code, error.detail)
@@ -110,10 +113,12 @@ async def _recalled(turn: Turn, ctx: Context[Desk]) -> tuple[Memory, ...]:
 
 
 async def _ranked(turn: Turn, ctx: Context[Desk]) -> list[Routable]:
-    """Only skills that this grant covers, best first."""
+    """Only skills that this grant covers, of agents that are on; best first."""
     cards = {found.skill.name: found for found in await ctx.own.cards.current()}
     covered = {name: found for name, found in cards.items() if ctx.grant.covers(found.skill.needs)}
     if not covered:
+        if any(ctx.grant.covers(found.skill.needs) for found in await ctx.own.cards.switched_off()):
+            raise Unavailable(detail="what is covered is switched off")
         raise Denied(ctx.grant.refusal, detail="no skill is covered")
     ranked = await ctx.own.router.ranked(turn.text, {name: found.card for name, found in covered.items()})
     return [covered[name] for name, _ in ranked[:MOST_SKILLS]]
@@ -125,12 +130,15 @@ async def _first_grounded(ask: Ask, ranked: list[Routable], ctx: Context[Desk]) 
     for routable in ranked:
         began = time.perf_counter()
         try:
+            if not await ctx.own.cards.serves(routable.skill):  # switched off while another skill was asked
+                raise Unavailable
             answer = await ctx.ask(routable.skill, ask)
             outcome = "grounded" if answer.grounded else "nothing found"
         except MeshError as error:
             answer, outcome = Answer(), error.code
             failure = failure or error
         steps.append(f"{routable.skill.name} {outcome} {(time.perf_counter() - began) * 1000:.0f} ms")
+        steps += [f"  {step}" for step in answer.steps]
         if answer.grounded:
             return Reply(
                 text=words.with_source(answer.text, answer.sources),
@@ -146,6 +154,8 @@ async def _remember(turn: Turn, ctx: Context[Desk]) -> None:
     if not ctx.grant.covers(REMEMBER.needs) or len(turn.text) > 2000:
         return
     try:
+        if not await ctx.own.cards.serves(REMEMBER):
+            return
         said = Remember(text=turn.text, message_id=turn.message_id, said_at=datetime.now(UTC))
         await ctx.tell(REMEMBER, said)
     except MeshError as error:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import regex
 
 from mesh.ports import Embedder, Vector
+from mesh.questions import is_personal, parts
 from mesh.skills import Card
 
 SMALL_TALK_FLOOR = 0.93
@@ -28,9 +29,34 @@ _ASKS = regex.compile(
 )
 
 
+_PRICE = r"\b(?:how much|costs?|prices?|pay|cu[aá]nto|precios?)\b"
+_NUMBER = r"\b(?:\d{1,4}|two|three|four|five|six|seven|eight|nine|ten|dos|tres|cuatro|cinco|seis|siete|ocho|diez)\b"
+_COMPOUND = regex.compile(
+    r"\b(?:compare|comparison|difference between|cheaper|cheapest|dearer|dearest|priciest|lowest|highest|than|in total|"
+    r"altogether|in all|come to|remaining|outstanding|balance|(?:more|most|less|least) (?:expensive|affordable)|"
+    r"left\b.*\bafter|m[aá]s (?:barat|car|econ[oó]mic)[oa]s?|diferencia|en total)\b"
+    rf"|^(?=.*{_PRICE}).*{_NUMBER}",
+    regex.IGNORECASE | regex.DOTALL,
+)
+
+
+def compound(text: str) -> bool:
+    """Whether it looks as if it took more than one look-up: a comparison, a sum, or a question about documents together
+    with one about the person. Guessed too often rather than too seldom: who is asked in vain passes it on at once."""
+    personal = [is_personal(part) for part in parts(text)]
+    return _COMPOUND.search(text) is not None or (any(personal) and not all(personal))
+
+
 def asks(text: str) -> bool:
     """Whether a message is shaped like a question or a request, in a few languages."""
     return _ASKS.search(text.strip()) is not None
+
+
+_ORDER = {
+    "compound": ("compound", "question", "statement"),
+    "question": ("question", "compound", "statement"),
+    "statement": ("statement", "question", "compound"),
+}
 
 
 class Router:
@@ -42,15 +68,16 @@ class Router:
 
     async def ranked(self, text: str, cards: Mapping[str, Card]) -> list[tuple[str, float]]:
         """Names, best first, with a cosine. A card that hears only statements comes after those that hear questions
-        when the message asks, and the other way round."""
+        when the message asks, and the other way round; one that hears what is compound comes before or after the
+        questions' cards."""
         (vector,) = await self._embedder.alike([text])
-        mood = "question" if asks(text) else "statement"
+        order = _ORDER["compound" if asks(text) and compound(text) else "question" if asks(text) else "statement"]
         scored = []
         for name, card in cards.items():
             near = sorted((_dot(vector, example) for example in await self._examples(card)), reverse=True)[:2]
             score = sum(near) / len(near)
-            scored.append((card.hears in (mood, "any"), score, name))
-        scored.sort(key=lambda entry: (-entry[0], -entry[1], entry[2]))
+            scored.append((order.index(card.hears) if card.hears in order else 0, score, name))
+        scored.sort(key=lambda entry: (entry[0], -entry[1], entry[2]))
         return [(name, score) for _, score, name in scored]
 
     async def small_talk(self, text: str, cards: Mapping[str, Card]) -> str | None:

@@ -3,6 +3,7 @@ nothing: a malformed document denies, and a log line says which one."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -77,10 +78,10 @@ class MongoRoster:
             return [_tier(found) async for found in self._tiers.find().sort("_id")]
 
     async def agents(self) -> list[dict[str, object]]:
-        """By name."""
+        """By name, which is the `_id` of an entry that does not say it."""
         async with _reaching("agents"):
-            found = [entry async for entry in self._agents.find().sort("_id")]
-        return [{key: value for key, value in entry.items() if key != "_id"} for entry in found]
+            found = [{"name": entry["_id"], **_without_id(entry)} async for entry in self._agents.find()]
+        return sorted(found, key=lambda entry: str(entry["name"]))
 
     # ── changing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,14 +103,71 @@ class MongoRoster:
                 await self._note(by, "clients", client.identity, before, after)
         return None if before is None else _client(before)
 
-    async def seed(self, tiers: Sequence[Tier], agents: Sequence[dict[str, object]], *, by: str = "config") -> None:
-        for tier in tiers:
-            entry = {"permissions": sorted(tier.permissions), "refusal": tier.refusal}
-            await self._add_missing(self._tiers, tier.name, entry, by)
-        for agent in agents:
-            await self._add_missing(self._agents, str(agent["name"]), dict(agent), by)
+    async def grant(self, tier: str, permissions: Sequence[str], *, by: str = "command line") -> Tier:
+        return await self._permit(tier, by, more=frozenset(permissions))
 
-    async def _add_missing(self, where: AsyncCollection[_Document], name: str, entry: _Document, by: str) -> None:
+    async def revoke(self, tier: str, permissions: Sequence[str], *, by: str = "command line") -> Tier:
+        return await self._permit(tier, by, less=frozenset(permissions))
+
+    async def _permit(
+        self, name: str, by: str, *, more: frozenset[str] = frozenset(), less: frozenset[str] = frozenset()
+    ) -> Tier:
+        change = (
+            {"$addToSet": {"permissions": {"$each": sorted(more)}}} if more else {"$pullAll": {"permissions": [*less]}}
+        )
+        async with _reaching("permit"):
+            found = await self._tiers.find_one_and_update(
+                {"_id": name, "permissions": {"$type": "array"}}, change, return_document=ReturnDocument.BEFORE
+            )
+            if found is None and await self._tiers.find_one({"_id": name}):
+                raise Misconfigured(f"MongoDB, tier {name}: permissions is no list; it must be one of names area:verb.")
+            if found is None:
+                raise NotFound(f"MongoDB has no tier called {name!r}.")
+            before = _tier(found)
+            after = (before.permissions | more) - less
+            if after != before.permissions:
+                await self._note(by, "tiers", name, found, {**_without_id(found), "permissions": sorted(after)})
+        return before
+
+    async def scale(self, agent: str, copies: int, *, by: str = "command line") -> _Document:
+        named = {"$or": [{"name": agent}, {"_id": agent}]}
+        async with _reaching("scale"):
+            before = await self._agents.find_one_and_update(
+                named, {"$set": {"copies": copies}}, return_document=ReturnDocument.BEFORE
+            )
+            if before is None:
+                raise NotFound(f"MongoDB has no agent called {agent!r}.")
+            if before.get("copies") != copies:
+                await self._note(by, "agents", agent, before, {**_without_id(before), "copies": copies})
+        return _without_id(before)
+
+    async def seed(
+        self,
+        tiers: Sequence[Tier],
+        agents: Sequence[dict[str, object]],
+        *,
+        again: bool = False,
+        by: str = "config",
+    ) -> None:
+        rows = {each.name: {"permissions": sorted(each.permissions), "refusal": each.refusal} for each in tiers}
+        await self._fill(self._tiers, rows, again, by)
+        await self._fill(self._agents, {str(agent["name"]): dict(agent) for agent in agents}, again, by)
+
+    async def _fill(
+        self, where: AsyncCollection[_Document], entries: Mapping[str, _Document], again: bool, by: str
+    ) -> None:
+        async with _reaching("seed"):
+            there = {str(name) async for found in where.find({}, {"name": 1}) for name in found.values()}
+            missing = [name for name in entries if name not in there]
+            was_there: set[str] = set()
+            if there and missing and not again:
+                seeded = {"who": by, "what.in": where.name, "what.name": {"$in": missing}}
+                was_there = {row["what"]["name"] async for row in self._database["audit"].find(seeded)}
+        for name in missing:
+            if name not in was_there:
+                await self._add(where, name, entries[name], by)
+
+    async def _add(self, where: AsyncCollection[_Document], name: str, entry: _Document, by: str) -> None:
         async with _reaching("seed"):
             try:
                 done = await where.update_one({"_id": name}, {"$setOnInsert": entry}, upsert=True)
@@ -146,12 +204,19 @@ class MongoRoster:
 
 @asynccontextmanager
 async def _reaching(what: str) -> AsyncIterator[None]:
+    """Also hands on a cancellation that meets the end of an exchange: pymongo waits with `asyncio.wait_for`, which
+    before Python 3.12 loses it, and what was cancelled would go on for ever."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
     try:
         yield
     except OperationFailure as error:
         raise Unavailable(detail=f"mongodb: {what}: code {error.code}") from error
     except PyMongoError as error:
         raise Unavailable(detail=f"mongodb: {what}: {type(error).__name__}") from error
+    finally:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def _without_id(found: Mapping[str, Any]) -> _Document:

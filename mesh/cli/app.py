@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from mesh.cli.printing import print_notes, print_sheet, show, table
 from mesh.errors import Malformed, MeshError
 
 T = TypeVar("T")
@@ -26,10 +27,27 @@ app = typer.Typer(
 )
 clients = typer.Typer(no_args_is_help=True, help="Who may write, and on which tier.")
 kb = typer.Typer(no_args_is_help=True, help="The documents that answers stand on.")
+tiers = typer.Typer(
+    no_args_is_help=True,
+    help="What a client may do, by the tier that it is on.",
+    epilog="Examples: [bold]adiyan tiers show gold[/]   [bold]adiyan tiers grant gold documents:publish[/]",
+)
+agents = typer.Typer(
+    no_args_is_help=True,
+    help="Who does the work, in how many processes.",
+    epilog="Examples: [bold]adiyan agents list[/]   [bold]adiyan agents scale knowledge 3[/]",
+)
 app.add_typer(clients, name="clients")
+app.add_typer(tiers, name="tiers")
+app.add_typer(agents, name="agents")
 app.add_typer(kb, name="kb")
 console = Console(highlight=False)
 
+TierName = Annotated[str, typer.Argument(help="A tier, as MongoDB has it.", show_default=False)]
+AgentName = Annotated[str, typer.Argument(help="An agent, as MongoDB has it.", show_default=False)]
+Permissions = Annotated[
+    list[str], typer.Argument(help="Each area:verb, such as documents:publish.", show_default=False)
+]
 Identity = Annotated[str, typer.Argument(help="A number such as +15551230001, or whatsapp:<id>.", show_default=False)]
 
 
@@ -58,10 +76,11 @@ def up() -> None:
 
         async with Mesh(settings, console.print) as started:
             console.print(f"[bold green]●[/] The mesh is up in {started.seconds:.1f} s. Ctrl-C ends it.")
-            console.print(f"  webhook   {started.settings.public_url}/whatsapp/twilio")
-            console.print(f"  data      {settings.adiyan_home}   logs {settings.adiyan_home / 'logs'}")
+            console.print(f"  webhook    {started.settings.public_url}/whatsapp/twilio")
+            console.print(f"  dashboard  [bold]{started.dashboard}[/]")
             if started.phone:
-                console.print("  WhatsApp  simulated: [bold]./run chat --as +15551230001[/]")
+                console.print(f"  chat page  [bold]{started.phone}[/]   or: ./run chat --as +15551230001")
+            console.print(f"  data       {settings.adiyan_home}   logs {settings.adiyan_home / 'logs'}")
             try:
                 await asyncio.Event().wait()
             finally:
@@ -74,13 +93,15 @@ def up() -> None:
 
 
 @app.command(epilog="Example: [bold]adiyan run knowledge[/]")
-def run(name: Annotated[str, typer.Argument(help="gateway, or an agent of config/agents.")]) -> None:
-    """Runs one process: the gateway, or one agent. It joins a running mesh, or the configured addresses."""
-    from mesh.process import GATEWAY
-    from mesh.process import run as run_process
-    from mesh.up import AGENT_NEEDS, GATEWAY_NEEDS, running_settings
+def run(name: Annotated[str, typer.Argument(help="gateway, dashboard, or an agent of config/agents.")]) -> None:
+    """Runs one process: the gateway, the dashboard, or one agent.
 
-    settings, _ = running_settings(*(GATEWAY_NEEDS if name == GATEWAY else AGENT_NEEDS))
+    It joins a running mesh, or the configured addresses.
+    """
+    from mesh.process import run as run_process
+    from mesh.up import AGENT_NEEDS, NEEDS, running_settings
+
+    settings, _ = running_settings(*NEEDS.get(name, AGENT_NEEDS))
     raise SystemExit(run_process(name, settings))
 
 
@@ -158,6 +179,97 @@ def list_clients() -> None:
     _table(("identity", "name", "tier", "may"), rows)
 
 
+@tiers.command("list", epilog="Example: [bold]adiyan tiers list[/]")
+def list_tiers() -> None:
+    """Every tier: how many clients are on it, what it permits, and how it refuses."""
+    from mesh.cli.listing import all_tiers
+
+    print_sheet(console, finish(all_tiers()))
+
+
+@tiers.command("show", epilog="Example: [bold]adiyan tiers show gold[/]")
+def show_tier(name: TierName) -> None:
+    """What a tier permits in words, which skills that opens, who is on it; and how config/tiers.yaml differs."""
+    from mesh.cli.listing import one_tier
+
+    print_sheet(console, finish(one_tier(name)))
+
+
+@tiers.command(epilog="Example: [bold]adiyan tiers grant gold documents:publish[/]")
+def grant(name: TierName, permissions: Permissions) -> None:
+    """Adds permissions to a tier. Its clients have them within two seconds."""
+    _permit(name, permissions, granted=True)
+
+
+@tiers.command(epilog="Example: [bold]adiyan tiers revoke gold documents:publish[/]")
+def revoke(name: TierName, permissions: Permissions) -> None:
+    """Takes permissions from a tier. Its clients lose them within two seconds."""
+    _permit(name, permissions, granted=False)
+
+
+def _permit(name: str, permissions: list[str], *, granted: bool) -> None:
+    from mesh.cli.listing import permit
+
+    changed, notes = finish(permit(name, permissions, grant=granted))
+    console.print(escape(changed), soft_wrap=True)
+    print_notes(notes)
+
+
+@agents.command("list", epilog="Example: [bold]adiyan agents list[/]")
+def list_agents() -> None:
+    """Every agent: its module and copies, the workers that live, and what they have done since they began."""
+    from mesh.cli.listing import all_agents
+
+    print_sheet(console, finish(all_agents()))
+
+
+@agents.command("show", epilog="Example: [bold]adiyan agents show knowledge[/]")
+def show_agent(name: AgentName) -> None:
+    """An agent's workers, its queue, and its skills: what each needs, and which tiers have that."""
+    from mesh.cli.listing import one_agent
+
+    print_sheet(console, finish(one_agent(name)))
+
+
+@agents.command(
+    "scale", epilog="Examples: [bold]adiyan agents scale knowledge 3[/]   [bold]adiyan agents scale memory 0[/]"
+)
+def scale_agent(
+    name: AgentName,
+    copies: Annotated[int, typer.Argument(help="How many processes; 0 switches it off.", show_default=False)],
+) -> None:
+    """Sets how many processes an agent has. A running mesh starts and stops them within two seconds."""
+    from mesh.cli.listing import scale
+
+    console.print(escape(finish(scale(name, copies))), soft_wrap=True)
+
+
+@app.command(
+    epilog="Examples: [bold]adiyan queues[/]   [bold]adiyan queues --watch[/]   [bold]adiyan queues --json | jq[/]"
+)
+def queues(
+    watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For a program: a list of objects.")] = False,
+) -> None:
+    """What waits and runs for each agent, how long the oldest job has waited, and how many workers live."""
+    from mesh.cli import watching
+    from mesh.process import until_signalled
+
+    if watch and as_json:
+        raise Malformed("--watch is for a person, --json for a program. Choose one.")
+
+    async def look() -> None:
+        async with watching.open_queues() as opened:
+            if watch:
+                await watching.watch(opened, console)
+            elif as_json:
+                print(json.dumps(await watching.as_json(opened), indent=2))
+            else:
+                show(console, await opened.shown())
+
+    finish(until_signalled(look()))
+
+
 @kb.command(
     epilog="Examples: [bold]adiyan kb add prices.md --global[/]   "
     "[bold]adiyan kb add contract.pdf --owner +15551230002[/]"
@@ -167,7 +279,7 @@ def add(
     owner: Annotated[str, typer.Option(help="Whose document it is; the system owner's if not given.")] = "",
     everyone: Annotated[bool, typer.Option("--global", help="Visible to every client.")] = False,
 ) -> None:
-    """Adds documents (Markdown, text, PDF), or replaces those that changed. Says what could not be read, and why."""
+    """Adds documents (Markdown, text, PDF, Word), or replaces changed ones. Says what could not be read, and why."""
     from mesh.cli.admin import add_documents
 
     if owner and everyone:
@@ -200,7 +312,23 @@ def _identity(text: str) -> str:
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    table = Table(*heads, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
+    show(console, table(heads, rows))
+
+
+@app.command(epilog="Examples: [bold]adiyan doctor[/]   [bold]adiyan doctor --json[/]")
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """Looks at settings, stores, models, processes and Twilio, and says what is wrong and what to do. Changes nothing.
+
+    Exits 1 when something that is needed is broken.
+    """
+    from mesh.cli.doctor import examine
+
+    raise SystemExit(finish(examine(console, as_json=as_json)))
+
+
+@app.command(epilog="Example: [bold]adiyan health knowledge[/]")
+def health(name: Annotated[str, typer.Argument(help="gateway, dashboard, or an agent of config/agents.")]) -> None:
+    """Is this process well on this host? For a container's health check: one line, and 0 or 1."""
+    from mesh.cli.health import health as look
+
+    console.print(escape(look(name)), soft_wrap=True)

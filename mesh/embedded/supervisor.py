@@ -86,6 +86,17 @@ class Running:
         await self._spawn()
         await self._until_ready()
         self.took_s = time.monotonic() - began
+        self._keep_alive()
+
+    async def launch(self) -> None:
+        """Like `start`, without waiting: what dies before it is ready is started again, too."""
+        try:
+            await self._spawn()
+        except OSError as error:
+            log.error("! part=%s can't be started: %s", self.part.name, error.strerror)
+        self._keep_alive()
+
+    def _keep_alive(self) -> None:
         self._keeper = asyncio.create_task(self._keep(), name=f"keep {self.part.name}")
 
     async def stop(self, grace: float = 8.0) -> None:
@@ -124,7 +135,7 @@ class Running:
         until = time.monotonic() + READY_WITHIN_S
         while time.monotonic() < until:
             if self.process is None or self.process.returncode is not None:
-                raise StartFailed(f"{self.part.name} did not start: {self._last_words()} (log: {self.log_file})")
+                raise StartFailed(f"{self.part.name} did not start: {self.last_words()} (log: {self.log_file})")
             if await self.is_ready():
                 return
             await asyncio.sleep(0.03)
@@ -150,7 +161,7 @@ class Running:
             except OSError as error:
                 log.error("! part=%s can't be started: %s", self.part.name, error.strerror)
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
         try:
             lines = self.log_file.read_text("utf-8", "replace").strip().splitlines()
         except OSError:
@@ -176,23 +187,36 @@ class Supervisor:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for running in reversed(self.running):
+        for running in reversed(list(self.running)):
             await running.stop()
         if self.lock:
             self.lock.close()
 
     async def start(self, part: Part) -> None:
-        if self.lock is None:
-            raise RuntimeError("the supervisor is not open: use `async with Supervisor(...)`")
-        running = Running(part, self.home / "logs", self.lock.fileno())
-        self.running.append(running)
-        await running.start()
+        await self._add(part).start()
 
     async def start_together(self, *parts: Part) -> None:
         results = await asyncio.gather(*(self.start(part) for part in parts), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+
+    async def launch(self, part: Part) -> Running:
+        """Its process is there when this returns, not ready yet; it is kept alive all the same."""
+        running = self._add(part)
+        await running.launch()
+        return running
+
+    async def stop(self, running: Running) -> None:
+        await running.stop()
+        self.running.remove(running)
+
+    def _add(self, part: Part) -> Running:
+        if self.lock is None:
+            raise RuntimeError("the supervisor is not open: use `async with Supervisor(...)`")
+        running = Running(part, self.home / "logs", self.lock.fileno())
+        self.running.append(running)
+        return running
 
 
 def listen(host: str, preferred: int = 0) -> socket.socket:

@@ -3,7 +3,8 @@
     python -m mesh.testing.twilio --port 9010 --webhook http://127.0.0.1:8080/whatsapp/twilio
 
 It prints its address when it listens (`--port 0` picks one), keeps the newest 10,000 of everything in memory, and is
-driven by `mesh.testing.phone.Phone`. As with Twilio, a webhook that fails is not sent again.
+driven by `mesh.testing.phone.Phone`, or by hand on the chat page at its address. As with Twilio, a webhook that fails
+is not sent again.
 """
 
 from __future__ import annotations
@@ -18,30 +19,26 @@ import math
 import re
 import secrets
 import socket
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from email.utils import format_datetime
-from itertools import takewhile
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-import httpx
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, address, identity, signature
+from mesh.adapters.twilio_signature import address, identity
 from mesh.errors import Malformed
+from mesh.pages import guard
+from mesh.testing import chat_page
+from mesh.testing.exchange import KEPT, VERSION, Account, Exchange, Message
 
-KEPT = 10_000
 BODY_LIMIT = 1600
 LONGEST_WAIT = 60.0
-VERSION = "2010-04-01"
 HANG_SECONDS = 600.0
 
 _TEXTS = {
@@ -55,171 +52,6 @@ _TEXTS = {
     63007: "Twilio could not find a Channel with the specified From address",
     63024: "Invalid message recipient",
 }
-
-
-@dataclass(frozen=True)
-class Account:
-    sid: str
-    token: str
-    number: str
-    webhook: str
-    status_url: str = ""
-
-
-@dataclass
-class Message:
-    seq: int
-    sid: str
-    to: str
-    sender: str
-    body: str
-    direction: str
-    status: str
-    created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    sent: datetime | None = None
-
-    def resource(self, account: str) -> dict[str, Any]:
-        """As Twilio's REST form has it."""
-        uri = f"/{VERSION}/Accounts/{account}/Messages/{self.sid}"
-        created = format_datetime(self.created)
-        return {
-            "account_sid": account,
-            "api_version": VERSION,
-            "body": self.body,
-            "date_created": created,
-            "date_sent": format_datetime(self.sent) if self.sent else None,
-            "date_updated": created,
-            "direction": self.direction,
-            "error_code": None,
-            "error_message": None,
-            "from": self.sender,
-            "messaging_service_sid": None,
-            "num_media": "0",
-            "num_segments": "1",
-            "price": None,
-            "price_unit": None,
-            "sid": self.sid,
-            "status": self.status,
-            "subresource_uris": {"media": f"{uri}/Media.json"},
-            "tags": None,
-            "to": self.to,
-            "uri": f"{uri}.json",
-        }
-
-    def reply(self) -> dict[str, Any]:
-        """As the control side has it: people by their identity."""
-        people = {"to": identity(self.to), "from": identity(self.sender)}
-        return {"seq": self.seq, "sid": self.sid, **people, "body": self.body, "at": self.created.isoformat()}
-
-
-@dataclass(frozen=True)
-class Post:
-    """A webhook that was sent. `status` 0: nobody took it, and `error` says why."""
-
-    message_sid: str
-    event: str
-    at: str
-    status: int
-    ms: float
-    error: str = ""
-
-
-class Exchange:
-    """All state, and everything that goes out to the webhooks."""
-
-    def __init__(self, account: Account) -> None:
-        self.account = account
-        self.messages: deque[Message] = deque(maxlen=KEPT)
-        self.posts: deque[Post] = deque(maxlen=KEPT)
-        self.script: deque[dict[str, Any]] = deque()
-        self.news = asyncio.Condition()
-        self.closing = asyncio.Event()
-        self._seq = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._http = httpx.AsyncClient(timeout=httpx.Timeout(15.0, connect=5.0), trust_env=False)
-
-    async def stop_waiting(self) -> None:
-        """Lets every open request end, so that the process can."""
-        self.closing.set()
-        async with self.news:
-            self.news.notify_all()
-
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._http.aclose()
-
-    async def send(self, to: str, body: str, callback: str) -> Message:
-        """Keeps a message of the mesh, and lets its states follow."""
-        message = self._keep("SM" + secrets.token_hex(16), to, f"whatsapp:{self.account.number}", body, "outbound-api")
-        async with self.news:
-            self.news.notify_all()
-        task = asyncio.create_task(self._follow(message, callback or self.account.status_url))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return message
-
-    async def receive(self, form: Mapping[str, str]) -> Post:
-        """A person's message: Twilio keeps it, whether or not the webhook takes it."""
-        sid = form.get("MessageSid", "")
-        if not any(kept.sid == sid for kept in self.messages):
-            self._keep(sid, form.get("To", ""), form.get("From", ""), form.get("Body", ""), "inbound")
-        return await self._post(self.account.webhook, "inbound", sid, list(form.items()))
-
-    def replies(self, after: int, to: str) -> list[dict[str, Any]]:
-        """Oldest first; looked for from the newest back, so that many who wait stay cheap."""
-        recipient = address(to) if to else ""
-        recent = takewhile(lambda message: message.seq > after, reversed(self.messages))
-        fit = [each for each in recent if each.direction != "inbound" and recipient in ("", each.to)]
-        return [message.reply() for message in reversed(fit)]
-
-    def _keep(self, sid: str, to: str, sender: str, body: str, direction: str) -> Message:
-        self._seq += 1
-        status = "received" if direction == "inbound" else "queued"
-        message = Message(self._seq, sid, to, sender, body, direction, status)
-        message.sent = message.created if direction == "inbound" else None
-        self.messages.append(message)
-        return message
-
-    async def _follow(self, message: Message, callback: str) -> None:
-        """Queued is in the REST answer; Twilio posts what comes after it."""
-        for state in ("sent", "delivered"):
-            message.status = state
-            message.sent = message.sent or datetime.now(UTC)
-            if callback:
-                await self._post(callback, state, message.sid, self._status_form(message))
-
-    def _status_form(self, message: Message) -> Pairs:
-        return [
-            ("SmsSid", message.sid),
-            ("SmsStatus", message.status),
-            ("MessageStatus", message.status),
-            ("ChannelToAddress", message.to.removeprefix("whatsapp:")),
-            ("To", message.to),
-            ("ChannelPrefix", "whatsapp"),
-            ("MessageSid", message.sid),
-            ("AccountSid", self.account.sid),
-            ("From", message.sender),
-            ("ApiVersion", VERSION),
-        ]
-
-    async def _post(self, url: str, event: str, sid: str, form: Pairs) -> Post:
-        headers = {
-            SIGNATURE_HEADER: signature(url, form, self.account.token),
-            "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8",
-            "I-Twilio-Idempotency-Token": secrets.token_hex(16),
-            "User-Agent": "TwilioProxy/1.1",
-        }
-        at, started = datetime.now(UTC).isoformat(), time.perf_counter()
-        status, error = 0, ""
-        try:
-            status = (await self._http.post(url, content=urlencode(form), headers=headers)).status_code
-        except httpx.HTTPError as trouble:
-            error = type(trouble).__name__
-        post = Post(sid, event, at, status, round((time.perf_counter() - started) * 1000, 1), error)
-        self.posts.append(post)
-        return post
 
 
 # ── Twilio's REST form ────────────────────────────────────────────────────────────────────────────────────────────
@@ -426,7 +258,9 @@ def _exchange(request: Request) -> Exchange:
     return exchange
 
 
-def create_app(account: Account) -> Starlette:
+def create_app(account: Account, host: str = "") -> Starlette:
+    """`host`: the address that it listens on; `*`: it is served under any name."""
+
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.exchange = Exchange(account)
@@ -448,9 +282,12 @@ def create_app(account: Account) -> Starlette:
         Route("/simulate/replies", simulate_replies),
         Route("/simulate/log", simulate_log),
         Route("/simulate/script", simulate_script, methods=["POST"]),
+        *chat_page.routes(_exchange),
     ]
     bad = dict.fromkeys((ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError), _bad)
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=bad)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=bad)
+    guard(app, host)
+    return app
 
 
 class _Server(uvicorn.Server):
@@ -476,7 +313,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     account = Account(chosen.account_sid, chosen.auth_token, chosen.number, chosen.webhook, chosen.status_url)
     with socket.create_server((chosen.host, chosen.port), backlog=1024) as listener:
         print(f"simulated Twilio: http://{chosen.host}:{listener.getsockname()[1]}", flush=True)
-        app = create_app(account)
+        app = create_app(account, "*" if chosen.host == "0.0.0.0" else chosen.host)  # noqa: S104 - compared with
         config = uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1)
         _Server(config, app).run(sockets=[listener])
 

@@ -10,6 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from pymongo import AsyncMongoClient, MongoClient
@@ -110,6 +111,74 @@ async def test_seeding_again_keeps_what_the_owner_changed_since(
     assert await roster.agents() == AGENTS
 
 
+async def test_what_the_owner_deleted_is_not_brought_back_by_seeding(
+    roster: MongoRoster, raw: AsyncMongoClient[dict[str, object]], database: str
+) -> None:
+    await roster.seed([], [{"name": "guide", "module": "agents.guide", "copies": 2}])
+    await raw[database]["tiers"].delete_one({"_id": "gold"})
+    await raw[database]["agents"].delete_one({"_id": "memory"})
+    await roster.seed([GOLD, STRANGER], AGENTS)
+    assert await roster.tier("gold") is None
+    assert [agent["name"] for agent in await roster.agents()] == ["guide"]
+    await roster.seed([GOLD], AGENTS, again=True)
+    assert await roster.tier("gold") == GOLD
+    assert [agent["name"] for agent in await roster.agents()] == ["guide", "memory"]
+
+
+async def test_an_emptied_collection_is_seeded_anew(
+    roster: MongoRoster, raw: AsyncMongoClient[dict[str, object]], database: str
+) -> None:
+    await raw[database]["tiers"].delete_many({})
+    await roster.seed([GOLD, STRANGER], AGENTS)
+    assert await roster.tiers() == [GOLD, STRANGER]
+
+
+async def test_a_permission_is_granted_and_revoked_once_with_an_audit_row_each(
+    roster: MongoRoster, raw: AsyncMongoClient[dict[str, object]], database: str
+) -> None:
+    assert await roster.grant("gold", ["documents:add", "chat:converse"]) == GOLD
+    await roster.grant("gold", ["documents:add"])
+    assert (await roster.revoke("gold", ["chat:converse", "never:had"])).permissions == GOLD.permissions | {
+        "documents:add"
+    }
+    assert await roster.tier("gold") == Tier("gold", frozenset({"documents:add", "knowledge:search"}))
+    rows: list[dict[str, Any]] = [
+        row async for row in raw[database]["audit"].find({"what.name": "gold", "who": "command line"})
+    ]
+    assert [row["after"]["permissions"] for row in rows] == [
+        ["chat:converse", "documents:add", "knowledge:search"],
+        ["documents:add", "knowledge:search"],
+    ]
+
+
+async def test_permissions_that_are_no_list_are_told_instead_of_replaced(
+    roster: MongoRoster, raw: AsyncMongoClient[dict[str, object]], database: str
+) -> None:
+    await raw[database]["tiers"].update_one({"_id": "gold"}, {"$set": {"permissions": "chat:converse"}})
+    with pytest.raises(Misconfigured, match="gold: permissions is no list"):
+        await roster.grant("gold", ["chat:converse"])
+    with pytest.raises(NotFound, match="platinum"):
+        await roster.grant("platinum", ["chat:converse"])
+
+
+async def test_an_agent_is_scaled_under_its_name_wherever_that_is_written(
+    roster: MongoRoster, raw: AsyncMongoClient[dict[str, object]], database: str
+) -> None:
+    await raw[database]["agents"].insert_many(
+        [{"_id": "guide", "module": "m", "copies": 1}, {"name": "weather", "module": "m", "copies": 1}]
+    )
+    for name in ("guide", "memory", "weather"):
+        assert (await roster.scale(name, 3))["copies"] == 1
+    assert [(each["name"], each["copies"]) for each in await roster.agents()] == [
+        ("guide", 3),
+        ("memory", 3),
+        ("weather", 3),
+    ]
+    assert await raw[database]["audit"].count_documents({"what.in": "agents", "who": "command line"}) == 3
+    with pytest.raises(NotFound, match="astrologer"):
+        await roster.scale("astrologer", 1)
+
+
 async def test_ten_processes_that_seed_at_once_make_one_of_each(uri: str, roster: MongoRoster) -> None:
     more = [Tier(f"t{number}", frozenset({"a:b"})) for number in range(5)]
     await asyncio.gather(*(roster.seed(more, []) for _ in range(10)))
@@ -184,6 +253,21 @@ async def test_a_tier_without_a_refusal_or_with_a_wrong_one_still_reads(
 async def test_an_operator_in_place_of_a_name_finds_nobody(roster: MongoRoster) -> None:
     await roster.register(Client(BEN, "Ben", "gold"))
     assert await roster.client('{"$ne": null}') is None
+
+
+async def test_what_is_cancelled_ends_wherever_it_is(roster: MongoRoster) -> None:
+    """Else Ctrl-C would meet the end of an exchange now and then, and be forgotten."""
+
+    async def look_for_ever() -> None:
+        while True:
+            await roster.agents()
+
+    for number in range(400):
+        task = asyncio.create_task(look_for_ever())
+        await asyncio.sleep(number % 40 / 10_000)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=2)
+        assert done, f"lost at try {number}"
 
 
 async def test_a_server_that_is_gone_is_unavailable_and_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,10 @@ class Running:
     home: Path
     process: subprocess.Popen[str]
     gateway: str
+    dashboard: str
     twilio: str
+    said: str
+    """What it printed until it was up."""
 
     def adiyan(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
         return adiyan(self.home, *arguments, given=given)
@@ -50,7 +53,7 @@ class Running:
 
 
 def environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "ADIYAN_HOME": str(home), "COLUMNS": "240", "GATEWAY_PORT": "0"}
+    return {**os.environ, "ADIYAN_HOME": str(home), "COLUMNS": "240", "GATEWAY_PORT": "0", "DASHBOARD_PORT": "0"}
 
 
 def adiyan(home: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
@@ -91,9 +94,9 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home = tmp_path_factory.mktemp("home")
     process = start(home)
     assert process.stdout is not None
-    said_until(process.stdout, "The mesh is up")
+    said = said_until(process.stdout, "data ")
     record = json.loads((home / "mesh.json").read_text())
-    running = Running(home, process, record["gateway"], record["phone"])
+    running = Running(home, process, record["gateway"], record["dashboard"], record["phone"], said)
     (home / "prices.md").write_text(PRICES)
     (home / "contract.md").write_text(SECRET)
     for arguments in (
@@ -208,6 +211,24 @@ async def test_a_killed_agent_costs_no_message(mesh: Running, phone: Phone) -> N
                 await phone.say(ASHA, "How much is a double room?")
                 os.kill(mesh.pid_of(agent), signal.SIGKILL)
         assert got, f"silence after {agent} was killed"
+
+
+async def test_the_dashboard_and_the_chat_page_are_where_it_says(mesh: Running, phone: Phone) -> None:
+    await ask(phone, BEN, "What is the fee of the gala?")
+    assert f"dashboard  {mesh.dashboard}" in mesh.said
+    assert f"chat page  {mesh.twilio}" in mesh.said
+    async with httpx.AsyncClient() as client:
+        shown = (await client.get(mesh.dashboard)).text
+        assert f'href="{mesh.twilio}"' in shown
+        for word in (
+            "orchestrator",
+            "knowledge",
+            "memory",
+            "What is the fee of the gala?",
+            "knowledge.answer grounded",
+        ):
+            assert word in shown
+        assert 'id="composer"' in (await client.get(mesh.twilio)).text
 
 
 async def accepted_again(mesh: Running) -> None:

@@ -130,4 +130,9 @@ def test_the_default_tier_may_search_and_reach_the_general_fallback() -> None:
     """Incident d: a gap between these two once silenced every client."""
     shipped = {tier.name: tier.permissions for tier in tiers(module.ROOT / "config")}
     assert {"chat:converse", "knowledge:search", "analysis:ask"} <= shipped["default"]
-    assert [entry["name"] for entry in agents(module.ROOT / "config")] == ["knowledge", "memory", "orchestrator"]
+    assert [entry["name"] for entry in agents(module.ROOT / "config")] == [
+        "analysis",
+        "knowledge",
+        "memory",
+        "orchestrator",
+    ]

@@ -1,0 +1,1 @@
+"""What the mesh is doing, on one page. It only reads."""
