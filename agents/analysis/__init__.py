@@ -49,8 +49,9 @@ async def analyse(ask: Ask, ctx: Context[Study]) -> Answer:
 
 
 async def _investigated(ask: Ask, ctx: Context[Study], mind: ByModel | ByRules) -> Investigated:
-    cards = [found for found in await ctx.own.cards.current() if found.skill.name != ANALYSE.name]
-    return await investigate(ask, mind, toolbox(ask, ctx, cards), deadline=ctx.request.deadline)
+    own = ctx.own.cards
+    cards = [found for found in await own.current() if found.skill.name != ANALYSE.name]
+    return await investigate(ask, mind, toolbox(ask, ctx, own.serves, cards), deadline=ctx.request.deadline)
 
 
 def _answer(investigated: Investigated) -> Answer:

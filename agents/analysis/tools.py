@@ -28,7 +28,8 @@ from mesh.contracts import (
     SearchWithin,
     Source,
 )
-from mesh.errors import MeshError
+from mesh.errors import MeshError, Unavailable
+from mesh.skills import In, Out, Skill
 
 ASK_DOCUMENTS = "ask_documents"
 SEARCH = "search"
@@ -50,29 +51,38 @@ class Tool:
     """Whether a model may choose it; the others are for the rules alone."""
 
 
-def toolbox(ask: Ask, ctx: Context[Any], cards: list[Routable]) -> Mapping[str, Tool]:
-    """Only those that the grant covers. Every other agent that answers questions is one, too."""
+Serves = Callable[[Skill[Any, Any]], Awaitable[bool]]
+
+
+def toolbox(ask: Ask, ctx: Context[Any], serves: Serves, cards: list[Routable]) -> Mapping[str, Tool]:
+    """Only those that the grant covers. Every other agent that answers questions is one, too. `serves` tells whether a
+    skill's agent is switched on: nobody is waited for in vain."""
     question = ask.text
 
+    async def asked(skill: Skill[In, Out], payload: In) -> Out:
+        if not await serves(skill):
+            raise Unavailable(detail=f"{skill.name} is switched off")
+        return await ctx.ask(skill, payload)
+
     async def documents(text: str) -> Observation:
-        return _answered(await ctx.ask(ANSWER_FROM_DOCUMENTS, Ask(text=text, message_id=ask.message_id)))
+        return _answered(await asked(ANSWER_FROM_DOCUMENTS, Ask(text=text, message_id=ask.message_id)))
 
     async def memory(text: str) -> Observation:
-        return _answered(await ctx.ask(ANSWER_FROM_MEMORY, Ask(text=text, message_id=ask.message_id)))
+        return _answered(await asked(ANSWER_FROM_MEMORY, Ask(text=text, message_id=ask.message_id)))
 
     async def search(text: str) -> Observation:
-        return _found(await ctx.ask(RETRIEVE_KNOWLEDGE_BASE, Search(text=text)))
+        return _found(await asked(RETRIEVE_KNOWLEDGE_BASE, Search(text=text)))
 
     async def search_in(name: str) -> Observation:
         """In the document of that name, for what the person asked."""
-        cards = await ctx.ask(FIND_SOURCE_DOCUMENT, DocumentName(name=name))
+        cards = await asked(FIND_SOURCE_DOCUMENT, DocumentName(name=name))
         if not cards.documents:
             return Observation(trouble=f"There is no document called {name}.")
         wanted = SearchWithin(document_id=cards.documents[0].document_id, text=question)
-        return _found(await ctx.ask(SEARCH_WITHIN_DOCUMENT, wanted))
+        return _found(await asked(SEARCH_WITHIN_DOCUMENT, wanted))
 
     async def read(document_id: str) -> Observation:
-        whole = await ctx.ask(GET_DOCUMENT_TEXT, DocumentRef(document_id=document_id))
+        whole = await asked(GET_DOCUMENT_TEXT, DocumentRef(document_id=document_id))
         source = Source(kind="document", name=whole.document.name, reference=document_id)
         return Observation((Passage(whole.text, source),))
 

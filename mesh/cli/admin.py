@@ -14,10 +14,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mesh.bus import Bus
+from mesh.configuration import read_agents
 from mesh.context import unwrap
 from mesh.contracts import INGEST, LIST_DOCUMENTS, Ingest, Ingested, Nothing
 from mesh.envelope import Request, Wire, new_trace
-from mesh.errors import Malformed, MeshError
+from mesh.errors import Malformed, MeshError, Unavailable
 from mesh.ports import Client
 from mesh.settings import Settings
 from mesh.skills import Skill
@@ -89,6 +90,7 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
     """Returns how many could not be added; each of them is named, and the others are added all the same."""
     paths = [path for given in files for path in _expand(given)]
     settings, _ = running_settings()
+    await _needs(settings, "knowledge")
     troubled = 0
     progress = Progress(
         TextColumn("{task.description}"),
@@ -121,6 +123,16 @@ async def add_document(bus: Bus, settings: Settings, path: Path, owner: str, *, 
     return await ask_as_owner(bus, settings, INGEST, wanted)
 
 
+async def _needs(settings: Settings, agent: str) -> None:
+    """Raises `Unavailable` at once where nobody would ever answer."""
+    roster = await open_roster(settings)
+    try:
+        if not read_agents(await roster.agents()).serves(agent):
+            raise Unavailable(f"The agent {agent} is switched off. Switch it on: adiyan agents scale {agent} 1")
+    finally:
+        await roster.close()
+
+
 async def ask_as_owner(bus: Bus, settings: Settings, skill: Skill[In, Out], payload: In, client: str = "") -> Out:
     request = Request(
         client=client or settings.system_owner,
@@ -135,6 +147,7 @@ async def ask_as_owner(bus: Bus, settings: Settings, skill: Skill[In, Out], payl
 
 async def all_documents(client: str) -> list[tuple[str, ...]]:
     settings, _ = running_settings()
+    await _needs(settings, "knowledge")
     async with Bus(settings.redis_url) as bus:
         found = await ask_as_owner(bus, settings, LIST_DOCUMENTS, Nothing(), client)
     return [

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ class Mesh:
     directory: Directory
     gate: Gate
     stack: AsyncExitStack
+    off: list[str] = field(default_factory=list)
 
     async def work(self, agent: Agent[Any], own: Any) -> None:
         worker = MeshWorker(agent.name, Dispatcher(agent, own, self.gate, self.bus), self.redis_url)
@@ -82,7 +83,8 @@ class Mesh:
         await self.work(analysis, Study(model, Cards(self.bus.redis, self.agents)))
 
     async def agents(self) -> list[dict[str, object]]:
-        return [{"name": "elsewhere", "module": "elsewhere", "copies": 1}]
+        on = [name for name in ("knowledge", "elsewhere") if name not in self.off]
+        return [{"name": name, "module": name, "copies": 1} for name in on]
 
     async def ask(self, client: str, skill: Skill[Any, Any], payload: Wire, *, seconds: float = 60) -> Any:
         request = Request(
@@ -171,6 +173,15 @@ async def test_what_no_document_prices_is_not_worked_out(mesh: Mesh) -> None:
     await mesh.study()
     answer = await mesh.analyse(ASHA, "How much would 3 nights on the helicopter pad cost?")
     assert (answer.grounded, answer.text) == (False, "")
+
+
+async def test_an_agent_that_is_switched_off_is_not_waited_for(mesh: Mesh) -> None:
+    mesh.off.append("knowledge")
+    await mesh.study()
+    began = time.monotonic()
+    answer = await mesh.analyse(ASHA, "How much would 3 nights in the double room cost?")
+    assert not answer.grounded
+    assert time.monotonic() - began < 2
 
 
 # ── whose grant ───────────────────────────────────────────────────────────────────────────────────────────────────

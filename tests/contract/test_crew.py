@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,11 @@ class Scene:
 async def scene(uri: str, home: Path, **copies: int) -> AsyncIterator[Scene]:
     told: list[str] = []
     database = f"adiyan_test_{uuid.uuid4().hex[:12]}"
-    roster = await MongoRoster.open(uri, database)
-    async with AsyncMongoClient[dict[str, Any]](uri) as client, Supervisor(home) as supervisor:
+    async with AsyncExitStack() as stack:
+        roster = await MongoRoster.open(uri, database)
+        stack.push_async_callback(roster.close)
+        client = await stack.enter_async_context(AsyncMongoClient[dict[str, Any]](uri))
+        supervisor = await stack.enter_async_context(Supervisor(home))
         crew = Crew(supervisor, roster, process, told.append)
         opened = Scene(supervisor, client[database]["agents"], crew, told)
         for name, count in {"orchestrator": 1, **copies}.items():
@@ -94,7 +97,6 @@ async def scene(uri: str, home: Path, **copies: int) -> AsyncIterator[Scene]:
         async with crew.watching():
             yield opened
         await client.drop_database(database)
-    await roster.close()
 
 
 async def took(condition: Callable[[], bool], within_s: float = 15.0) -> float:

@@ -431,3 +431,12 @@ def test_help_comes_with_an_example(command: str) -> None:
         Owner.command(*command.split(), "--help"), cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert f"adiyan {command}" in ran.stdout
+
+
+def test_nobody_waits_for_an_agent_that_is_switched_off(owner: Owner, tmp_path: Path) -> None:
+    owner.reads("agents", "scale", "knowledge", "0")
+    (tmp_path / "prices.md").write_text("# Prices\n")
+    for command in (("kb", "add", str(tmp_path / "prices.md"), "--global"), ("kb", "list")):
+        began = time.monotonic()
+        assert "adiyan agents scale knowledge 1" in owner.told(*command)
+        assert time.monotonic() - began < 10
