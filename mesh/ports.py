@@ -293,7 +293,7 @@ class Delivery:
 
 
 class Channel(Protocol):
-    """Sends. Raises `Throttled`, `Ambiguous` or `Refused`."""
+    """Sends, and looks after what was sent. Raises `Throttled`, `Ambiguous` or `Refused`."""
 
     limit: int
     """The longest text, in characters."""
@@ -305,6 +305,18 @@ class Channel(Protocol):
     async def find(self, *, sender: str, recipient: str, text: str, since: datetime) -> list[str]:
         """The provider's ids of messages like this that it holds since then, oldest first: for settling an ambiguous
         send. An error says nothing about the message."""
+        ...
+
+    async def received(self, *, recipient: str, since: datetime) -> list[Inbound]:
+        """What people sent to `recipient`, a number of ours, since then, oldest first: for catching up on webhooks that
+        never came. The newest 500 at most; the log says when there were more. Ids are those of the webhooks, so most of
+        them are known already; `fields` are fewer, and have `CaughtUp`. A provider may list a message a moment late:
+        look back a little further than to the last look."""
+        ...
+
+    async def typing(self, *, sender: str, recipient: str, message_id: str) -> None:
+        """Shows the person for up to 25 s, or until the next message, that an answer to theirs is on its way; marks
+        theirs as read. Best effort: three seconds at most, and raises nothing."""
         ...
 
     async def close(self) -> None: ...

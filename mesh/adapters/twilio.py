@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,14 +22,21 @@ from twilio.base.exceptions import TwilioException  # type: ignore[import-untype
 from twilio.http.response import Response  # type: ignore[import-untyped]  # twilio ships no py.typed
 from twilio.rest import Client  # type: ignore[import-untyped]  # twilio ships no py.typed
 
-from mesh.adapters.twilio_signature import address
-from mesh.errors import Ambiguous, ChannelError, Misconfigured, Refused, Throttled
+from mesh.adapters.twilio_signature import address, parse_inbound
+from mesh.errors import Ambiguous, ChannelError, Malformed, Misconfigured, Refused, Throttled
+from mesh.ports import Inbound
+
+log = logging.getLogger(__name__)
 
 RATE_CODES = {"20429", "63018"}
 PAGE_SIZE = 100
 MAX_PAGES = 5
+TYPING_S = 3.0
+_MESSAGING = re.compile(r"(?<=://)api\.(?=([a-z0-9-]+\.)*twilio\.com(:|/|$))")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError)
+"""What the SDK runs into when an answer is not what it expects."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
@@ -57,6 +65,8 @@ class TwilioChannel:
         client = Client(account_sid, auth_token, http_client=self._wire, environment={"TWILIO_EDGE": ""})
         client.api.base_url = api_base
         self._messages = client.api.v2010.accounts(account_sid).messages
+        self._auth = (account_sid, auth_token)
+        self.typing_url = f"{_MESSAGING.sub('messaging.', api_base, count=1).rstrip('/')}/v2/Indicators/Typing.json"
         self._options = {"status_callback": status_callback} if status_callback else {}
 
     async def send(self, *, sender: str, recipient: str, text: str) -> str:
@@ -74,25 +84,92 @@ class TwilioChannel:
 
         Twilio's `DateSent` filter is not used: it is documented by the day, and a message that still waits in
         Twilio's queue has no such date."""
-        start = since.astimezone(UTC).replace(microsecond=0)
         found: list[str] = []
-        async with _understood():
-            page = await self._messages.page_async(to=address(recipient), from_=address(sender), page_size=PAGE_SIZE)
-            for left in reversed(range(MAX_PAGES)):
-                recent = [message for message in page if _is_since(message, start)]
-                found += [str(message.sid) for message in recent if _same(message.body or "", text)]
-                if not recent or not page.next_page_url or not left:
-                    break
-                page = await self._messages.get_page_async(page.next_page_url)
+        async with _understood(), aclosing(self._newest(since, to=address(recipient), from_=address(sender))) as pages:
+            async for page in pages:
+                found += [str(message.sid) for message in page if _same(message.body or "", text)]
         return found[::-1]
+
+    async def received(self, *, recipient: str, since: datetime) -> list[Inbound]:
+        """`DateSent` is not asked about here either: of a person's message it is when the webhook was sent, and what
+        this looks for is the message whose webhook was not.
+
+        What can't be read is left out, and the log is told: it must not hide the rest."""
+        found: dict[str, Inbound] = {}
+        unread = 0
+        async with _understood(), aclosing(self._newest(since, _each_readable, to=address(recipient))) as pages:
+            async for page in pages:
+                for message in page:
+                    try:
+                        inbound = _inbound(message)
+                    except (Malformed, *_UNREADABLE):
+                        unread += 1
+                        continue
+                    if message.direction == "inbound" and inbound.recipient == recipient:
+                        found.setdefault(inbound.message_id, inbound)
+        if unread:
+            log.warning("! listed messages that can't be read count=%d", unread)
+        return list(found.values())[::-1]
+
+    async def typing(self, *, sender: str, recipient: str, message_id: str) -> None:
+        """Twilio knows both by the message. The SDK's part for it is left alone: it takes long to import."""
+        asked = {"messageId": message_id, "channel": "whatsapp"}
+        try:
+            async with asyncio.timeout(TYPING_S):
+                await self._wire.request("POST", self.typing_url, data=asked, auth=self._auth)
+        except ChannelError as error:
+            log.debug("typing message=%s detail=%s", message_id, error.detail)
+        except (TimeoutError, RuntimeError, ValueError) as error:  # RuntimeError: the channel was closed
+            log.debug("typing message=%s error=%s", message_id, type(error).__name__)
+
+    async def _newest(
+        self, since: datetime, read: Callable[[Iterator[Any]], Iterable[Any]] = iter, **query: str
+    ) -> AsyncGenerator[list[Any], None]:
+        """By pages, newest first, until one has nothing of that time. `since` is compared to the second."""
+        start = since.astimezone(UTC).replace(microsecond=0)
+        page = await self._messages.page_async(page_size=PAGE_SIZE, **query)
+        for left in reversed(range(MAX_PAGES)):
+            recent = [message for message in read(page) if _is_since(message, start)]
+            yield recent
+            if not recent or not page.next_page_url:
+                return
+            if left:
+                page = await self._messages.get_page_async(page.next_page_url)
+        log.warning("! only the newest %d listed messages were looked at", MAX_PAGES * PAGE_SIZE)
 
     async def close(self) -> None:
         await self._wire.close()
 
 
+def _each_readable(page: Iterator[Any]) -> Iterator[Any]:
+    """None for what can't be read."""
+    while True:
+        try:
+            yield next(page)
+        except StopIteration:
+            return
+        except _UNREADABLE:
+            yield None
+
+
+def _inbound(message: Any) -> Inbound:
+    """As the webhook would have given it, as far as a list tells. Raises `Malformed`, or something unreadable."""
+    fields = {
+        "MessageSid": message.sid,
+        "AccountSid": message.account_sid,
+        "From": message.from_,
+        "To": message.to,
+        "Body": message.body or "",
+        "NumMedia": message.num_media,
+        "DateCreated": message.date_created and message.date_created.isoformat(),
+        "CaughtUp": "1",
+    }
+    return parse_inbound([(name, _sendable(str(value))) for name, value in fields.items() if value is not None])
+
+
 def _is_since(message: Any, start: datetime) -> bool:
-    """A message without a readable date counts: better found than sent twice."""
-    created = message.date_created
+    """A message without a readable date counts: better found than sent twice, or than not answered."""
+    created = getattr(message, "date_created", None)
     return not isinstance(created, datetime) or created.replace(tzinfo=UTC) >= start
 
 
@@ -111,7 +188,7 @@ async def _understood() -> AsyncIterator[None]:
     """Twilio answered with success, and with a body that is not what the SDK expects of it."""
     try:
         yield
-    except (TwilioException, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError) as cause:
+    except (TwilioException, httpx.InvalidURL, *_UNREADABLE) as cause:
         raise Ambiguous(detail=f"Twilio's answer can't be read: {type(cause).__name__}") from cause
 
 

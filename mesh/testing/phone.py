@@ -45,7 +45,8 @@ class Phone:
 
     def __init__(self, base_url: str) -> None:
         # The simulated Twilio speaks plain HTTP: a TLS context would take 70 ms to make, and never be used.
-        self._http = httpx.AsyncClient(base_url=base_url, timeout=30.0, trust_env=False, verify=False)
+        limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
+        self._http = httpx.AsyncClient(base_url=base_url, timeout=30.0, limits=limits, trust_env=False, verify=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,14 +72,25 @@ class Phone:
         message_sid: str = "",
         to: str = "",
         fields: Mapping[str, str | None] | None = None,
+        deliver: bool = True,
+        copies: int = 1,
+        delay: float = 0.0,
     ) -> Posted:
-        """Whatever the webhook answers. A given `message_sid` replays; a field of None is left out of the form."""
+        """Whatever the webhook answers. A given `message_sid` replays; a field of None is left out of the form.
+
+        Twilio has the message from now on. `deliver=False`: its webhook is lost. `copies`: it is posted so often, at
+        once; the first one's answer is returned. `delay`: it is posted after so many seconds, for which this does not
+        wait, so that what is said later may arrive before it. When nothing was posted (yet), the status is 0, and
+        `error` is `not posted` or `posted later`."""
         asked = {
             "from": sender,
             "text": text,
             "to": to,
             "message_sid": message_sid,
             "fields": dict(fields or {}),
+            "deliver": deliver,
+            "copies": copies,
+            "delay": delay,
         }
         return Posted(**await self._json("POST", "/simulate/inbound", json=asked))
 
@@ -93,9 +105,32 @@ class Phone:
         `accept_then_hang`, `accept_then_fail` or `accept`. None given: what is left of the script is dropped."""
         await self._json("POST", "/simulate/script", json={"next": [dict(step) for step in steps]})
 
-    async def log(self) -> dict[str, list[dict[str, Any]]]:
-        """`inbound`, `outbound` and `callbacks`, each oldest first."""
-        found: dict[str, list[dict[str, Any]]] = await self._json("GET", "/simulate/log")
+    async def listing(self, *steps: Mapping[str, Any], late: float = 0.0) -> None:
+        """What becomes of the next looks into Twilio's list, in order: `{"do": "fail", "status": 503}`, `throttle`,
+        `hang` or `answer`. Until the next call of this, a message is listed `late` seconds after it was taken, whoever
+        wrote it. Nothing given: the list is as it should be."""
+        await self._json("POST", "/simulate/listing", json={"next": [dict(step) for step in steps], "late": late})
+
+    async def log(self, after: int = 0) -> dict[str, list[dict[str, Any]]]:
+        """What happened, each kind oldest first, fetched by pages. Every entry has its number `n`, which grows over all
+        kinds and never changes: give the greatest as `after`, and only what is new is told. `at` is the time of day,
+        `mono` the machine's monotonic clock in seconds.
+
+        - `said`: a person's message that Twilio has. `seq`, `sid`, `from`, `to`, `body`, `at`, `mono`.
+        - `inbound`: a webhook with one, once it is over. `message_sid`, `at` and `mono` of its start, `status`, `ms`,
+          `error`. As many as there were copies; none for one that was lost.
+        - `outbound`: a message of the mesh that was taken. As `said`, and `answer`: `success`, `hung` or `failed`, that
+          is after it was taken.
+        - `refused`: one that was not. `to`, `at`, `mono`, `status` (0: it hung), `code`.
+        - `callbacks`: a webhook with a state (`event`) of an outbound message; otherwise as `inbound`.
+        - `typing`: `message_sid`, `to`, `at`, `mono`."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        more = True
+        while more:
+            page = await self._json("GET", "/simulate/log", params={"after": after})
+            after, more = page.pop("last"), page.pop("more")
+            for kind, entries in page.items():
+                found.setdefault(kind, []).extend(entries)
         return found
 
     async def _json(self, method: str, path: str, **options: Any) -> Any:

@@ -1,10 +1,11 @@
-"""The simulated Twilio: its REST form, its signed webhooks, and a control side under `/simulate`. A process of its own:
+"""The simulated Twilio: its REST form, its signed webhooks, and a control side (`mesh.testing.control`). A process of
+its own:
 
     python -m mesh.testing.twilio --port 9010 --webhook http://127.0.0.1:8080/whatsapp/twilio
 
-It prints its address when it listens (`--port 0` picks one), keeps the newest 10,000 of everything in memory, and is
-driven by `mesh.testing.phone.Phone`, or by hand on the chat page at its address. As with Twilio, a webhook that fails
-is not sent again.
+It prints its address when it listens (`--port 0` picks one), keeps the newest 50,000 messages in memory, and is driven
+by `mesh.testing.phone.Phone`, or by hand on the chat page at its address. As with Twilio, a webhook that fails is not
+sent again, and its message stays in the list.
 """
 
 from __future__ import annotations
@@ -15,13 +16,9 @@ import base64
 import contextlib
 import hmac
 import json
-import math
-import re
-import secrets
 import socket
-from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -31,16 +28,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from mesh.adapters.twilio_signature import address, identity
+from mesh.adapters.twilio_signature import identity
 from mesh.errors import Malformed
 from mesh.pages import guard
-from mesh.testing import chat_page
-from mesh.testing.exchange import KEPT, VERSION, Account, Exchange, Message
+from mesh.testing import chat_page, control
+from mesh.testing.control import exchange_of
+from mesh.testing.exchange import VERSION, Account, Exchange, Message
 
 BODY_LIMIT = 1600
-LONGEST_WAIT = 60.0
 HANG_SECONDS = 600.0
 
+_REFUSALS = {"throttle": (429, 20429), "fail": (503, 20500), "refuse": (400, 63024), "hang": (0, 0)}
+"""Status and code of a message that is not taken."""
 _TEXTS = {
     20003: "Authenticate",
     20429: "Too Many Requests",
@@ -69,38 +68,46 @@ def _not_found(request: Request) -> JSONResponse:
 
 
 def _stranger(request: Request) -> JSONResponse | None:
-    account = _exchange(request).account
+    account = exchange_of(request).account
     expected = "Basic " + base64.b64encode(f"{account.sid}:{account.token}".encode()).decode()
     given = request.headers.get("authorization", "")
-    if request.path_params["account"] == account.sid and hmac.compare_digest(given.encode(), expected.encode()):
+    if request.path_params.get("account", account.sid) == account.sid and hmac.compare_digest(
+        given.encode(), expected.encode()
+    ):
         return None
     return _error(401, 20003, headers={"WWW-Authenticate": 'Basic realm="Twilio API"'})
 
 
 async def create_message(request: Request) -> Response:
-    exchange = _exchange(request)
+    exchange = exchange_of(request)
     form = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
     trouble = _stranger(request) or _unfit(form, exchange.account)
     if trouble:
         return trouble
     step = exchange.script.popleft() if exchange.script else {"do": "accept"}
+    doing = step["do"]
+    if doing in _REFUSALS:
+        status, code = _REFUSALS[doing]
+        exchange.refuse(form["To"], int(step.get("status", status)), int(step.get("code", code)))
+        return await _misbehave(request, step)
+    outcome = {"accept_then_hang": "hung", "accept_then_fail": "failed"}.get(doing, "success")
+    message = await exchange.send(form["To"], form["Body"], form.get("StatusCallback", ""), outcome)
+    if doing == "accept_then_hang":
+        await _hang(request, float(step.get("seconds", HANG_SECONDS)))
+    if doing == "accept_then_fail":
+        return await _misbehave(request, {**step, "do": "fail"})
+    return JSONResponse(message.resource(exchange.account.sid), 201)
+
+
+async def _misbehave(request: Request, step: Mapping[str, Any]) -> Response:
     match step["do"]:
         case "throttle":
             return _error(429, 20429, headers={"Retry-After": str(step.get("retry_after", 1))})
-        case "fail":
-            return _error(int(step.get("status", 503)), 20500, "Service unavailable")
         case "refuse":
             return _error(400, int(step.get("code", 63024)))
         case "hang":
             await _hang(request, float(step.get("seconds", HANG_SECONDS)))
-            return _error(503, 20500)
-    message = await exchange.send(form["To"], form["Body"], form.get("StatusCallback", ""))
-    answer = JSONResponse(message.resource(exchange.account.sid), 201)
-    if step["do"] == "accept_then_hang":
-        await _hang(request, float(step.get("seconds", HANG_SECONDS)))
-    if step["do"] == "accept_then_fail":
-        return _error(int(step.get("status", 503)), 20500, "Service unavailable")
-    return answer
+    return _error(int(step.get("status", 503)), 20500, "Service unavailable")
 
 
 def _unfit(form: Mapping[str, str], account: Account) -> JSONResponse | None:
@@ -118,7 +125,7 @@ def _unfit(form: Mapping[str, str], account: Account) -> JSONResponse | None:
 
 async def _hang(request: Request, seconds: float) -> None:
     """Until then, or until the caller gives up, or this process stops."""
-    waits = {asyncio.create_task(_gone(request)), asyncio.create_task(_exchange(request).closing.wait())}
+    waits = {asyncio.create_task(_gone(request)), asyncio.create_task(exchange_of(request).closing.wait())}
     _, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for task in pending:
         task.cancel()
@@ -135,12 +142,16 @@ async def list_messages(request: Request) -> Response:
     trouble = _stranger(request)
     if trouble:
         return trouble
-    query, exchange = request.query_params, _exchange(request)
+    query, exchange = request.query_params, exchange_of(request)
+    step = exchange.listing.steps.popleft() if exchange.listing.steps else {"do": "answer"}
+    if step["do"] != "answer":
+        return await _misbehave(request, step)
     size = min(max(int(query.get("PageSize", "50")), 1), 1000)
     page = max(int(query.get("Page", "0")), 0)
-    fit = [message for message in reversed(exchange.messages) if _fits(message, query)]
+    fits = _filter(query)
     start = page * size
-    shown = fit[start : start + size]
+    found = [*islice((each for each in exchange.listed(query.get("To", "")) if fits(each)), start, start + size + 1)]
+    shown, more = found[:size], len(found) > size
 
     def uri(number: int) -> str:
         kept = {name: value for name, value in query.items() if name not in ("Page", "PageSize", "PageToken")}
@@ -156,106 +167,51 @@ async def list_messages(request: Request) -> Response:
             "end": start + max(len(shown) - 1, 0),
             "uri": uri(page),
             "first_page_uri": uri(0),
-            "next_page_uri": uri(page + 1) if len(fit) > start + size else None,
+            "next_page_uri": uri(page + 1) if more else None,
             "previous_page_uri": uri(page - 1) if page else None,
         }
     )
 
 
-def _fits(message: Message, query: Mapping[str, str]) -> bool:
+def _filter(query: Mapping[str, str]) -> Callable[[Message], bool]:
     """A message that is not sent yet has no date to be filtered by."""
-    if query.get("To", message.to) != message.to or query.get("From", message.sender) != message.sender:
-        return False
-    day = message.sent.date().isoformat() if message.sent else ""
     on, before, after = (query.get(name, "")[:10] for name in ("DateSent", "DateSent<", "DateSent>"))
-    return (not on or day == on) and (not before or "" < day <= before) and (not after or day >= after)
+    sender, dated = query.get("From", ""), bool(on or before or after)
+
+    def fits(message: Message) -> bool:
+        if sender and message.sender != sender:
+            return False
+        if not dated:
+            return True
+        day = message.sent.date().isoformat() if message.sent else ""
+        return (not on or day == on) and (not before or "" < day <= before) and (not after or day >= after)
+
+    return fits
 
 
 async def fetch_message(request: Request) -> Response:
     trouble = _stranger(request)
     if trouble:
         return trouble
-    exchange = _exchange(request)
-    for message in reversed(exchange.messages):
-        if message.sid == request.path_params["sid"]:
-            return JSONResponse(message.resource(exchange.account.sid))
-    return _not_found(request)
+    exchange = exchange_of(request)
+    message = exchange.message(request.path_params["sid"])
+    return JSONResponse(message.resource(exchange.account.sid)) if message else _not_found(request)
 
 
-# ── the control side ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def simulate_inbound(request: Request) -> Response:
-    """`fields` adds to the form or changes it; null takes a field away."""
-    asked, account = await request.json(), _exchange(request).account
-    text = str(asked.get("text", "")).encode("utf-8", "replace").decode()
-    sid = asked.get("message_sid") or "SM" + secrets.token_hex(16)
-    form = _inbound_form(account, sid, address(asked["from"]), address(asked.get("to") or account.number), text)
-    form.update(asked.get("fields") or {})
-    post = await _exchange(request).receive({name: str(value) for name, value in form.items() if value is not None})
-    return JSONResponse({"message_sid": sid, "status": post.status, "ms": post.ms, "error": post.error})
-
-
-def _inbound_form(account: Account, sid: str, sender: str, to: str, text: str) -> dict[str, Any]:
-    number = re.fullmatch(r"whatsapp:\+([0-9]+)", sender)
-    identified = {"WaId": number[1]} if number else {"ExternalUserId": sender.removeprefix("whatsapp:")}
-    return {
-        "SmsMessageSid": sid,
-        "NumMedia": "0",
-        "ProfileName": "Somebody",
-        "MessageType": "text",
-        "SmsSid": sid,
-        **identified,
-        "SmsStatus": "received",
-        "Body": text,
-        "To": to,
-        "NumSegments": "1",
-        "ReferralNumMedia": "0",
-        "MessageSid": sid,
-        "AccountSid": account.sid,
-        "From": sender,
-        "ApiVersion": VERSION,
-    }
-
-
-async def simulate_replies(request: Request) -> Response:
-    query, exchange = request.query_params, _exchange(request)
-    after, to = int(query.get("after_seq", "0")), query.get("to", "")
-    wait = float(query.get("wait", "0"))
-    wait = min(max(wait, 0.0), LONGEST_WAIT) if math.isfinite(wait) else 0.0
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(wait), exchange.news:
-            await exchange.news.wait_for(lambda: exchange.closing.is_set() or exchange.replies(after, to))
-    return JSONResponse(exchange.replies(after, to))
-
-
-async def simulate_log(request: Request) -> Response:
-    exchange = _exchange(request)
-    posts: dict[str, list[dict[str, Any]]] = {"inbound": [], "callbacks": []}
-    for post in exchange.posts:
-        posts["inbound" if post.event == "inbound" else "callbacks"].append(asdict(post))
-    return JSONResponse({**posts, "outbound": [*exchange.replies(0, "")], "script": [*exchange.script]})
-
-
-async def simulate_script(request: Request) -> Response:
-    """Takes the place of what was left of the script before."""
-    exchange, steps = _exchange(request), (await request.json())["next"]
-    known = {"accept", "throttle", "fail", "accept_then_hang", "accept_then_fail", "refuse", "hang"}
-    unknown = [step.get("do") for step in steps if step.get("do") not in known]
-    if unknown:
-        return JSONResponse({"error": f"I can't do {unknown[0]!r}; I know {', '.join(sorted(known))}."}, 400)
-    exchange.script = deque(steps, maxlen=KEPT)
-    return JSONResponse({"next": steps})
+async def type_indicator(request: Request) -> Response:
+    """Its own host at Twilio: `messaging.twilio.com`."""
+    form = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
+    if trouble := _stranger(request):
+        return trouble
+    if form.get("channel") != "whatsapp":
+        return _error(400, 20001, "channel must be whatsapp")
+    if not await exchange_of(request).type(form.get("messageId", "")):
+        return _error(400, 20001, "messageId is not of a person's message")
+    return JSONResponse({"success": True})
 
 
 async def _bad(request: Request, trouble: Exception) -> Response:
     return JSONResponse({"error": f"{type(trouble).__name__}: {trouble}"}, 400)
-
-
-def _exchange(request: Request) -> Exchange:
-    exchange = request.app.state.exchange
-    assert isinstance(exchange, Exchange)
-    return exchange
 
 
 def create_app(account: Account, host: str = "") -> Starlette:
@@ -278,11 +234,9 @@ def create_app(account: Account, host: str = "") -> Starlette:
         Route(f"{messages}.json", create_message, methods=["POST"]),
         Route(f"{messages}.json", list_messages),
         Route(f"{messages}/{{sid}}.json", fetch_message),
-        Route("/simulate/inbound", simulate_inbound, methods=["POST"]),
-        Route("/simulate/replies", simulate_replies),
-        Route("/simulate/log", simulate_log),
-        Route("/simulate/script", simulate_script, methods=["POST"]),
-        *chat_page.routes(_exchange),
+        Route("/v2/Indicators/Typing.json", type_indicator, methods=["POST"]),
+        *control.routes(),
+        *chat_page.routes(exchange_of),
     ]
     bad = dict.fromkeys((ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError), _bad)
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=bad)

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import logging
 import os
-import re
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
@@ -21,98 +15,22 @@ from mesh.adapters.twilio import TwilioChannel
 from mesh.errors import Ambiguous, Misconfigured, Refused, Throttled
 from mesh.ports import Channel
 from mesh.testing.phone import NotTaken, Phone
+from tests.simulated import (
+    NUMBER,
+    SID,
+    TOKEN,
+    a_moment_ago,
+    channel,
+    json_answer,
+    opened,
+    person,
+    phone,
+    serving,
+    talking,
+    twilio,
+)
 
-SID, TOKEN, NUMBER = "AC" + "1" * 32, "s3cret", "+14155238886"
-NOWHERE = "http://127.0.0.1:9/whatsapp/twilio"
-_people = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def twilio() -> Iterator[str]:
-    """The address of a simulated Twilio."""
-    command = [sys.executable, "-m", "mesh.testing.twilio", "--port", "0", "--webhook", NOWHERE]
-    options = ["--account-sid", SID, "--auth-token", TOKEN, "--number", NUMBER]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-        process.terminate()
-
-
-@pytest.fixture
-async def phone(twilio: str) -> AsyncIterator[Phone]:
-    async with Phone(twilio) as phone:
-        yield phone
-        await phone.script()
-
-
-@pytest.fixture
-async def channel(twilio: str) -> AsyncIterator[TwilioChannel]:
-    async with opened(twilio) as channel:
-        yield channel
-
-
-@pytest.fixture
-def person() -> str:
-    """Somebody whom no other test writes to."""
-    return f"+1555{next(_people):07d}"
-
-
-@contextlib.asynccontextmanager
-async def opened(
-    base: str, token: str = TOKEN, connect_timeout: float = 2.0, read_timeout: float = 10.0
-) -> AsyncIterator[TwilioChannel]:
-    channel = TwilioChannel(SID, token, api_base=base, connect_timeout=connect_timeout, read_timeout=read_timeout)
-    try:
-        yield channel
-    finally:
-        await channel.close()
-
-
-@contextlib.asynccontextmanager
-async def talking(
-    talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-) -> AsyncIterator[str]:
-    """A server with manners of its own. Its connections are closed and its talks over when this ends."""
-    talks: set[asyncio.Task[None] | None] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talks.add(asyncio.current_task())
-        with contextlib.suppress(ConnectionError):
-            await talk(reader, writer)
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        await asyncio.gather(*(task for task in talks if task))
-
-
-def serving(answer: bytes) -> contextlib.AbstractAsyncContextManager[str]:
-    """A server that reads a request whole, answers this, and hangs up."""
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"(?i)content-length: (\d+)", head)
-        await reader.readexactly(int(length[1]) if length else 0)
-        writer.write(answer)
-        await writer.drain()
-
-    return talking(talk)
-
-
-def a_moment_ago() -> datetime:
-    return datetime.now(UTC) - timedelta(seconds=1)
-
-
-def json_answer(status: str, body: bytes, *headers: bytes) -> bytes:
-    lines = [
-        b"HTTP/1.1 " + status.encode(),
-        b"Content-Length: %d" % len(body),
-        b"Connection: close",
-        *headers,
-    ]
-    return b"\r\n".join([*lines, b"", body])
+__all__ = ["channel", "person", "phone", "twilio"]
 
 
 async def test_what_is_sent_arrives_on_the_persons_phone(channel: TwilioChannel, phone: Phone, person: str) -> None:
@@ -377,44 +295,3 @@ async def test_the_channel_itself_logs_no_phone_number(
 def test_a_channel_that_could_never_send_stops_start_up(sid: str, token: str, base: str) -> None:
     with pytest.raises(Misconfigured):
         TwilioChannel(sid, token, api_base=base)
-
-
-async def test_the_simulated_twilio_answers_as_twilio_does(twilio: str, phone: Phone, person: str) -> None:
-    base = f"{twilio}/2010-04-01/Accounts/{SID}/Messages"
-    form = {"To": f"whatsapp:{person}", "From": f"whatsapp:{NUMBER}", "Body": "hello"}
-    async with httpx.AsyncClient(auth=(SID, TOKEN), trust_env=False) as client:
-        made = (await client.post(f"{base}.json", data=form)).json()
-        fetched = (await client.get(f"{base}/{made['sid']}.json")).json()
-        listed = (await client.get(f"{base}.json", params={"To": form["To"], "DateSent>": "2020-01-01"})).json()
-        tomorrow = (await client.get(f"{base}.json", params={"To": form["To"], "DateSent>": "2999-01-01"})).json()
-        absent = await client.get(f"{base}/SM0.json")
-        no_recipient = await client.post(f"{base}.json", data={**form, "To": ""})
-        wrong_number = await client.post(f"{base}.json", data={**form, "From": "whatsapp:+1"})
-    assert (made["status"], made["error_code"], made["direction"]) == ("queued", None, "outbound-api")
-    assert made["uri"] == f"/2010-04-01/Accounts/{SID}/Messages/{made['sid']}.json"
-    assert fetched["sid"] == made["sid"]
-    assert ([each["sid"] for each in listed["messages"]], listed["next_page_uri"]) == ([made["sid"]], None)
-    assert tomorrow["messages"] == []
-    assert (absent.status_code, absent.json()["code"]) == (404, 20404)
-    assert (no_recipient.status_code, no_recipient.json()["code"]) == (400, 21604)
-    assert wrong_number.json()["code"] == 63007
-
-
-async def test_waiting_for_a_reply_ends_when_it_is_sent(channel: TwilioChannel, phone: Phone, person: str) -> None:
-    async with asyncio.timeout(10):
-        waiting = asyncio.create_task(phone.replies(person, wait=60))
-        await channel.send(sender=NUMBER, recipient=person, text="one")
-        (one,) = await waiting
-    await channel.send(sender=NUMBER, recipient=person, text="two")
-    assert [reply.text for reply in await phone.replies(person, after=one.seq, wait=5)] == ["two"]
-
-
-async def test_an_unknown_behaviour_is_named(phone: Phone) -> None:
-    with pytest.raises(ValueError, match="explode"):
-        await phone.script({"do": "explode"})
-
-
-async def test_a_webhook_that_nobody_serves_is_told_and_logged(phone: Phone, person: str) -> None:
-    posted = await phone.post(person, "hello", message_sid="SMnobody")
-    assert (posted.status, posted.error) == (0, "ConnectError")
-    assert [post["status"] for post in (await phone.log())["inbound"] if post["message_sid"] == "SMnobody"] == [0]

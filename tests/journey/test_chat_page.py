@@ -125,6 +125,22 @@ async def test_while_a_reply_is_owed_three_dots_say_so(world: World, open_page: 
     await expect(page.locator("#owed")).to_be_hidden()
 
 
+async def test_typing_is_told_until_the_reply_comes(world: World, open_page: Open) -> None:
+    world.go.clear()
+    asha, ben = (await open_page(world.twilio)).page, (await open_page(f"{world.twilio}/#{BEN}")).page
+    await write(asha, "hello")
+    await expect(asha.locator(".mine footer span")).to_have_text("✓✓")
+    await expect(asha.locator("#state")).to_have_text("simulated WhatsApp")
+    channel = TwilioChannel(SID, TOKEN, api_base=world.twilio)
+    await channel.typing(sender=NUMBER, recipient=ASHA, message_id=world.taken[0])
+    await channel.close()
+    await expect(asha.locator("#state")).to_have_text("typing…")
+    await expect(ben.locator("#state")).to_have_text("simulated WhatsApp")
+    world.go.set()
+    await expect(asha.locator("#log .theirs")).to_have_count(1)
+    await expect(asha.locator("#state")).to_have_text("simulated WhatsApp")
+
+
 async def test_a_reload_keeps_the_conversation_and_who_one_is(world: World, open_page: Open) -> None:
     page = (await open_page(f"{world.twilio}/#{BEN}")).page
     await write(page, "remember me")

@@ -54,14 +54,17 @@ def routes(exchange_of: Callable[[Request], Exchange]) -> list[BaseRoute]:
         if not whole:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LONGEST_WAIT_S), exchange.changes:
-                    await exchange.changes.wait_for(lambda: exchange.closing.is_set() or exchange.talk(who, after))
+                    await exchange.changes.wait_for(lambda: exchange.closing.is_set() or _news(exchange, who, after))
         since, told = exchange.changed, exchange.talk(who, after)
-        return JSONResponse(
-            {"since": f"{life}.{since}", "whole": whole, "messages": [_line(each, who) for each in told]}
-        )
+        answer = {"since": f"{life}.{since}", "whole": whole, "messages": [_line(each, who) for each in told]}
+        return JSONResponse({**answer, "typing": exchange.typing(who)})
 
     static = Mount("/page", StaticFiles(directory=HERE / "static"))
     return [Route("/", page), Route("/page/talk", talk), static]
+
+
+def _news(exchange: Exchange, who: str, after: int) -> bool:
+    return bool(exchange.talk(who, after) or exchange.typing(who, after))
 
 
 def _line(message: Message, who: str) -> dict[str, Any]:

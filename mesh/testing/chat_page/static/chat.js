@@ -11,6 +11,7 @@ const IDENTITY = new RegExp(`^(?:${$("other").pattern})$`);
 let who = "";
 let messages = new Map(); // by sid
 let listening = new AbortController();
+let typed; // the timer that ends "typing…"
 
 // ── who writes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -68,16 +69,23 @@ async function listen(person, signal) {
       if (told.whole) messages = new Map([...messages].filter(([, each]) => each.local));
       since = told.since;
       for (const each of told.messages) messages.set(each.sid, each);
-      $("state").textContent = "simulated WhatsApp";
+      type(told.typing);
       document.body.classList.remove("offline");
       show();
     } catch {
       if (signal.aborted) return;
+      clearTimeout(typed);
       $("state").textContent = "no connection: is the mesh still running?";
       document.body.classList.add("offline");
       await new Promise((next) => setTimeout(next, 1000));
     }
   }
+}
+
+function type(seconds) {
+  clearTimeout(typed);
+  $("state").textContent = seconds > 0 ? "typing…" : "simulated WhatsApp";
+  if (seconds > 0) typed = setTimeout(type, seconds * 1000, 0);
 }
 
 // ── what is sent ────────────────────────────────────────────────────────────────────────────────────────────────────
