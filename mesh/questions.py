@@ -9,7 +9,7 @@ from mesh.text import content_words, words
 MOST_PARTS = 3
 
 OPENERS = (
-    r"(?:what|when|where|which|whom?|whose|why|how|is|are|was|were|do|does|did|can|could|may|must|will|would|should"
+    r"(?:(?:what|where|when|who|how)['’]?s|what|when|where|which|whom?|whose|why|how|is|are|was|were|do|does|did|can|could|may|must|will|would|should"
     r"|has|have|¿|(?:a |de |en )?qu[eé]|cu[aá]l(?:es)?|cu[aá]ndo|cu[aá]nt[oa]s?|d[oó]nde|qui[eé]n(?:es)?|c[oó]mo|hay"
     r"|puedo|se puede|tienen?|est[aá]n?|क्या|कौन|कब|कहाँ|कहां|कैसे|कितन\w*|क्यों|किस\w*)"
 )
@@ -30,6 +30,15 @@ _POINTS_BACK = regex.compile(
     r"|(?:^|\s)(?:वह|यह|वहाँ|उस\w*|इस\w*)(?:\s|$)",
     regex.IGNORECASE,
 )
+_FILLERS = regex.compile(
+    r"(?<!\w)(?:l+o+l|haha\w*|btw|pls|plz|please|thx|thanks|tnx|by the way)(?!\w)[ ,.!]*"
+    r"|^(?:hi|hey|hello|hiya)\b[ ,.!]*(?=\w)",
+    regex.IGNORECASE,
+)
+_SHORT = {"u": "you", "ur": "your", "hes": "he's", "shes": "she's", "theres": "there's", "wont": "won't"}
+_SHORTENED = regex.compile(rf"(?<![\w'’-])(?:{'|'.join(_SHORT)})(?![\w'’-])", regex.IGNORECASE)
+_SENTENCE = regex.compile(r"[^?？؟.!\n]*(?:[.!](?=\S)[^?？؟.!\n]*)*[?？؟.!\n]*")
+_GIVEN = regex.compile(r"\s\([^()]*\)$")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}'’-]*")
 
 
@@ -40,6 +49,24 @@ _PERSONAL = regex.compile(
 
 def is_personal(text: str) -> bool:
     return _PERSONAL.search(text) is not None
+
+
+def tidied(text: str) -> str:
+    """Without the small words of chats ("hi", "lol", "btw"), and with the long form of "u" and "hes"."""
+    bare = _FILLERS.sub("", text).strip()
+    return _SHORTENED.sub(lambda found: _SHORT[found[0].lower()], bare) if content_words(bare) else text
+
+
+def questions_alone(text: str) -> str:
+    """The sentences of a message that end in a question mark, without the remarks beside them."""
+    sentences = [found.group().strip() for found in _SENTENCE.finditer(text)]
+    asked = [sentence for sentence in sentences if sentence.endswith(("?", "？", "؟"))]
+    return " ".join(asked) if asked else text
+
+
+def as_written(part: str) -> str:
+    """One of `parts`, without the words of the first that it was given."""
+    return _GIVEN.sub("", part)
 
 
 def parts(text: str) -> tuple[str, ...]:
@@ -72,4 +99,4 @@ def _pointed(first: str, other: str) -> str:
 
 
 def _named(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if content_words(word)]
+    return [word for word in _WORD.findall(text) if content_words(word) and word.lower() not in ("much", "many")]

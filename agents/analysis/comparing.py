@@ -28,8 +28,9 @@ _PATTERNS = tuple(
         rf"^\W*(?:is|are|es|son)\s+(?P<a>{_THING}){_OR}(?P<b>{_THING})\s+{_THAN}\s*[?.!]*$",
         rf"\bhow much (?:more|less|cheaper|more expensive)\b(?:\s+(?:does|do|is|are))?\s+(?P<a>{_THING})"
         rf"(?:\s+costs?)?\s+than\s+(?P<b>{_THING})(?:\s+costs?)?\s*[?.!]*$",
-        rf"\b(?:price difference|difference in price|diferencia de precio)\s+(?:between|entre)\s+(?P<a>{_THING})\s+"
-        rf"(?:and|y)\s+(?P<b>{_THING})\s*[?.!]*$",
+        r"\b(?:price difference|difference in (?:price|cost)|diferencia de precio)"
+        rf"\s+(?:between|entre)\s+(?P<a>{_THING})"
+        rf"\s+(?:and|y)\s+(?P<b>{_THING})\s*[?.!]*$",
     )
 )
 _SUBJECTS = tuple(
@@ -133,16 +134,19 @@ class Comparison:
 
 _LEFT = regex.compile(
     r"(?=.*\b(?:how much|what|cu[aá]nto|qu[eé])\b)(?!.*\b(?:how long|when|days?|weeks?)\b)"
-    r".*\b(?:left|remaining|remains?|outstanding|still (?:due|owed?|(?:have |need )?to pay)|balance|queda|pendiente)\b",
+    r".*\b(?:left|remaining|remains?|outstanding"
+    r"|still (?:due|owed?|(?:have |need )?to pay)|owe|balance|queda|pendiente)\b",
     regex.IGNORECASE | regex.DOTALL,
 )
-_DEPOSIT = r"deposit|down payment|advance(?: payment)?|first payment|dep[oó]sito|señal|anticipo"
+_DEPOSIT = r"deposit|down payment|advance(?: payment)?|first (?:payment|instal?lment)|dep[oó]sito|señal|anticipo"
 _TAKEN = regex.compile(
     r"\b(?:after|minus|less|without|once|despu[eé]s de|tras|menos)\s+(?:paying\s+|pagar\s+)?"
     rf"(?:the|my|our|el|la|mi)?\s*(?P<taken>{_DEPOSIT})"
     r"(?:\s+(?:is|was|has been)\s+(?:paid|deducted|taken off))?\s*[?.!]*$",
     regex.IGNORECASE,
 )
+_OF_WHAT = regex.compile(r"\b(?:if|for|when|with|by|until)\b|\d", regex.IGNORECASE)
+"""It asks about something that is not bought yet."""
 _SECURITY = regex.compile(r"\b(?:damage|security|refundable|key)\s+deposit\b|\bfianza\b", regex.IGNORECASE)
 """It is given back: no part of what is to be paid."""
 _VAT = regex.compile(r"\b(?:excl\w*|plus|without|not including|sin)\b.{0,20}\b(?:vat|tax\w*|iva)\b", regex.IGNORECASE)
@@ -156,8 +160,11 @@ class Balance:
 
     @classmethod
     def of(cls, text: str) -> Balance | None:
-        taken = _TAKEN.search(text)
-        return cls(taken["taken"]) if taken and _LEFT.match(text) and len(text) <= 200 else None
+        if not _LEFT.match(text) or len(text) > 200:
+            return None
+        if taken := _TAKEN.search(text):
+            return cls(taken["taken"])
+        return None if _OF_WHAT.search(text) else cls("deposit")
 
     @property
     def _questions(self) -> tuple[str, str]:

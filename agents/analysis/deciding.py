@@ -18,6 +18,7 @@ from agents.analysis.scratchpad import Call, Finding, Observation, Passage, Scra
 from agents.analysis.tools import CALCULATE, Tool
 from mesh.contracts import Ask
 from mesh.ports import ChatModel
+from mesh.questions import tidied
 from mesh.text import clipped
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Mind(Protocol):
 
 def plan_of(text: str) -> Plan | None:
     """None where no rule knows what more than one look-up could bring."""
+    text = tidied(text)
     return Comparison.of_text(text) or Extreme.of(text) or Balance.of(text) or Sum.of(text) or Several.of(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 import regex
 
@@ -54,7 +55,8 @@ class Extreme:
         if call.tool != READ:
             return pad
         for passage in observation.passages:
-            pad = pad.found(*(self._finding(entry, passage.source) for entry in self._listed(entries(passage.text))))
+            listed = self._listed(entries(passage.text), passage.source.name)
+            pad = pad.found(*(self._finding(entry, passage.source) for entry in listed))
         return pad
 
     def conclude(self, pad: Scratchpad) -> Conclusion | None:
@@ -76,16 +78,16 @@ class Extreme:
         return plain_price(entry, f"{self.noun} {entry.name}", self.text)
 
     def _finding(self, entry: Entry, document: Source) -> Finding:
-        source = document.model_copy(update={"section": entry.section, "quote": entry.text})
+        source = document.model_copy(update={"section": entry.section or entry.label, "quote": entry.text})
         return Finding(entry.name, entry.text, source, self.noun, 1.0, entry.cells)
 
-    def _listed(self, found: Iterable[Entry]) -> list[Entry]:
+    def _listed(self, found: Iterable[Entry], document: str) -> list[Entry]:
         """Those of the first list or table that is about the noun, if each entry has one plain price, in one currency
         and for the same unit."""
         lists: dict[int, list[Entry]] = {}
         for entry in found:
             lists.setdefault(entry.listed_in, []).append(entry)
-        wanted = set(content_words(self.noun))
+        wanted = set(content_words(self.noun)) - set(words(PurePosixPath(document).stem))
         for listed in lists.values():
             about = [entry for entry in listed if entry.name and wanted <= _around(entry)]
             if any(regex.search(r"\d", entry.name) for entry in about):
@@ -99,4 +101,4 @@ class Extreme:
 
 def _around(entry: Entry) -> set[str]:
     columns = " ".join(title for title, _ in entry.cells)
-    return set(words(f"{entry.section} {columns} {entry.name}"))
+    return set(words(f"{entry.section} {entry.label} {columns} {entry.name}"))

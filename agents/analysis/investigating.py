@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from agents.analysis.deciding import Mind
 from agents.analysis.plans import Conclusion
 from agents.analysis.scratchpad import Scratchpad
 from agents.analysis.tools import CALCULATE, Tool, use
+from mesh.clock import now
 from mesh.contracts import Ask
 from mesh.errors import MeshError
 
@@ -33,7 +33,7 @@ class Investigated:
 
 
 async def investigate(
-    ask: Ask, mind: Mind, tools: Mapping[str, Tool], *, deadline: float, clock: Callable[[], float] = time.time
+    ask: Ask, mind: Mind, tools: Mapping[str, Tool], *, deadline: float, clock: Callable[[], float] = now
 ) -> Investigated:
     """Ends in the best that was found, whatever stops it. `deadline` is in seconds since the epoch."""
     pad, steps = Scratchpad(open=(ask.text,)), list[str]()

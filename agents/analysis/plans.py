@@ -15,7 +15,7 @@ import regex
 from agents.analysis.scratchpad import Call, Finding, Observation, Scratchpad
 from agents.analysis.tools import ASK_DOCUMENTS, ASK_MEMORY
 from mesh.contracts import Source
-from mesh.questions import is_personal, parts
+from mesh.questions import as_written, is_personal, parts
 from mesh.text import content_words, words
 
 
@@ -112,5 +112,5 @@ class Several:
         if not pad.findings:
             return None
         lines = [finding.quote for finding in pad.findings]
-        lines += [f"I found nothing about “{question}”." for question in pad.open]
+        lines += [f"I'm not sure about “{as_written(question)}”." for question in pad.open]
         return concluded("\n\n".join(lines), pad.findings)

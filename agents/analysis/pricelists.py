@@ -14,6 +14,7 @@ from agents.analysis.quantities import PEOPLE, UNIT_OF, Amount, amounts
 from mesh.text import content_words, sentences, words
 
 LONGEST_LINE = 160
+_UNIT_WORDS = "|".join(regex.escape(word) for word in sorted(UNIT_OF, key=len, reverse=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Entry:
     cells: tuple[tuple[str, str], ...] = ()
     listed_in: int = 0
     """Entries of one table, list or paragraph have the same number."""
+    label: str = ""
+    """The line above them that says what they are, where it is no heading."""
 
     @property
     def heading(self) -> str:
@@ -43,7 +46,7 @@ class Price:
 
 _NAMED = regex.compile(r"^(?P<name>[^:|€$£₹]{2,70}?)\s*(?::|\s[–—-]|\.{3,}|…+|\t)\s*(?=\S)")
 _UP_TO_AMOUNT = regex.compile(
-    r"^(?P<name>[\p{L}][^:|€$£₹.!?]{1,60}?)[\s,:–—-]*(?=[€$£₹]|\d+(?:[.,]\d+)?\s?(?:[€$£₹]|euros?|EUR|USD|dollars?)\b)"
+    r"^(?P<name>[\p{L}][^:|€$£₹.!?]{1,60}?)[\s,:–—-]*(?=[€$£₹]|\d+(?:[.,]\d+)?\s?(?:[€$£₹]|(?:euros?|EUR|USD|dollars?)\b))"
 )
 
 
@@ -58,6 +61,9 @@ def _read(text: str) -> Iterator[Entry]:
     row: list[str] = []
     number = 0
     inside = ""
+    units: list[tuple[str, str]] = []
+    label = ""
+    siblings: dict[str, int] = {}
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         section = " › ".join(title for _, title in headings)
         match token.type:
@@ -76,29 +82,60 @@ def _read(text: str) -> Iterator[Entry]:
             case "inline":
                 content = token.content.replace("*", "").replace("`", "")
                 if inside.startswith("h"):
-                    headings.append((int(inside[1]), " ".join(content.split())))
+                    title = " ".join(content.split())
+                    if _name(title) and amounts(title):  # "Petite – £850", above what it includes
+                        number += 1
+                        yield Entry(_name(title), title, section, (), siblings.setdefault(section, number))
+                    headings.append((int(inside[1]), title))
                 elif inside in ("th", "td"):
                     (header if inside == "th" else row).append(" ".join(content.split()))
                 else:
                     number += inside != "item"
-                    yield from _prose(content, section, number, item=inside == "item")
+                    units += [(section, found["unit"]) for found in _ALL_PER.finditer(content)]
+                    yield from _prose(content, section, number, label, item=inside == "item")
+                    label = content.strip() if inside != "item" and _is_label(content) else ""
                 inside = ""
             case "tr_close" if row:
                 cells = tuple((title, cell) for title, cell in zip(header, row, strict=False) if cell)
-                yield Entry(row[0], ", ".join(": ".join(cell) for cell in cells), section, cells, number)
+                told = ", ".join(": ".join(cell) for cell in cells)
+                above = [unit for place, unit in units if f"{section} › ".startswith(f"{place} › " if place else "")]
+                yield Entry(row[0], told, section, _priced_per(cells, above), number)
 
 
-def _prose(content: str, section: str, number: int, *, item: bool) -> Iterator[Entry]:
+_ALL_PER = regex.compile(
+    rf"^(?:all |our )*(?:prices?|rates?|fees?|precios|tarifas)(?: (?:are|is|son|quoted|given|here|below))* (?:per|por) "
+    rf"(?P<unit>(?:{_UNIT_WORDS})(?:(?: and|,| per|/| y)* (?:per )?(?:{_UNIT_WORDS}))?)\b",
+    regex.IGNORECASE | regex.MULTILINE,
+)
+""" "Prices per person, VAT included" above a table."""
+
+
+def _priced_per(cells: tuple[tuple[str, str], ...], above: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """With the unit that a sentence above the table gives to all its prices."""
+    if not above or any(each.per for title, cell in cells for each in amounts(f"{title}: {cell}")):
+        return cells
+    return tuple((f"{title} per {above[-1]}" if amounts(f"{title}: {cell}") else title, cell) for title, cell in cells)
+
+
+def _prose(content: str, section: str, number: int, label: str, *, item: bool) -> Iterator[Entry]:
     """Lines, where each says a price of its own; otherwise sentences."""
     lines = [" ".join(line.split()) for line in content.splitlines() if line.strip()]
+    if len(lines) > 2 and not item and _is_label(lines[0]):
+        label, lines = lines[0], lines[1:]
     priced = [line for line in lines if amounts(line)]
     if item or (priced and all(_name(line) for line in priced)):
         for line in lines if not item else [" ".join(lines)]:
-            yield Entry(_name(line), line, section, (), number)
+            yield Entry(_name(line), line, section, (), number, label)
         return
     whole = " ".join(lines)
     for span in sentences(whole):
         yield Entry(_name(span.of(whole)), span.of(whole), section, (), number)
+
+
+def _is_label(line: str) -> bool:
+    """ "Clay, 10 kg bag", above what each of them costs."""
+    bare = line.strip()
+    return "\n" not in bare and len(bare.split()) <= 6 and bare[-1:] not in ".!?" and not amounts(bare)
 
 
 def _name(line: str) -> str:
@@ -114,12 +151,12 @@ def _name(line: str) -> str:
 _HEDGING = r"""
     from about approx\w* around circa ca roughly up.to at.least at.most minimum min maximum max start(?:s|ing)?
     free half double first further additional plus extra or.more and.more and.up over under dozen pack\w* box\w*
-    bundle book voucher set groups? discount\w* was instead promo\w* offer off less each.way one.way return
-    deposit weekends? weekdays? sat\w* sun\w* mon\w* fri\w* members? students? seniors? child\w* kids? adults?
-    evenings? mornings? summer winter season july august december january excl\w* vat tax net desde unos hasta
-    m[ií]nimo m[aá]ximo gratis mitad primer\w* adicional m[aá]s docena paquete caja bono grupos? descuento antes
-    oferta fianza dep[oó]sito fines?.de.semana socios? estudiantes? niñ[oa]s? temporada verano invierno iva
-    impuestos?
+    bundle book voucher set groups? discount\w* was instead promo\w* offer off less each.way one.way return deposit
+    weekends? weekdays? sat(?:urdays?)? sun(?:days?)? mon(?:days?)? fri(?:days?)? members? students? seniors?
+    child\w* kids? adults? evenings? mornings? summer winter season july august december january excl\w* vat tax
+    net desde unos hasta m[ií]nimo m[aá]ximo gratis mitad primer\w* adicional m[aá]s docena paquete caja bono
+    grupos? descuento antes oferta fianza dep[oó]sito fines?.de.semana socios? estudiantes? niñ[oa]s? temporada
+    verano invierno iva impuestos?
 """
 _HEDGES = regex.compile(
     rf"\b(?P<word>{'|'.join(_HEDGING.split())})\b"

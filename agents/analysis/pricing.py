@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import prod
 
@@ -14,6 +14,7 @@ from agents.analysis.pricelists import Entry, Price, entries, mentions, price_of
 from agents.analysis.quantities import COUNT, EACH, PEOPLE, TIMES, UNIT_OF, amounts, count, in_units
 from agents.analysis.scratchpad import Call, Finding, Observation, Scratchpad
 from agents.analysis.tools import READ, SEARCH
+from mesh.bounds import fits, unbound
 from mesh.contracts import Source
 from mesh.text import clipped, content_words, sentences, words
 
@@ -24,7 +25,8 @@ MOST_DOCUMENTS = 4
 LONGEST_STATED = 200
 
 _ASKS_PRICE = regex.compile(
-    r"\bhow much\b|\b(?:price|costs?|charged?|pay|fees?|total|come to)\b|\bcu[aá]nto\b|\bprecio\b",
+    r"\bhow much\b|\b(?:price|costs?|charged?|pay|fees?|total|come to)\b|\bcu[aá]nto\b|\bprecio\b"
+    r"|\bwhat (?:would|will|does|do)\b.*\b(?:be|make)\s*\??$",
     regex.IGNORECASE,
 )
 _ASKS_ELSE = regex.compile(r"\bhow (?:long|many|often|far|old)\b|\bwhen\b|\bdeposit\b|\bcu[aá]ndo\b", regex.IGNORECASE)
@@ -36,7 +38,7 @@ _AFTER_UNIT = (
     r"together|altogether|if|when|please|how|y|en|con|de|para|por|cuesta|cuestan)\b))"
 )
 _QUANTITY = regex.compile(
-    rf"\b(?:(?:for|during|of|per|para|por|durante|de)\s+)?"
+    rf"\b(?:(?:for|during|of|per|para|por|durante|de)\s+)?(?:(?:the\s+)?(?:first|next)\s+)?"
     rf"(?:(?P<n>{COUNT})\s+(?P<unit>{_UNITS})|(?:a|an)\s+(?P<one>{_HEADS})){_AFTER_UNIT}"
     rf"(?:\s+(?:in|at|of|en|de)\b(?!\s+total))?",
     regex.IGNORECASE,
@@ -46,7 +48,7 @@ _FRAME = regex.compile(
     r"valen?|come to|in total|altogether|all together|in all|en total|total|the (?:price|cost) (?:of|for)|"
     r"price|prices|(?:do|will|would) (?:i|we) (?:pay|have to pay)|(?:i|we) (?:pay|need to pay|have to pay|owe)|"
     r"(?:to|i|we)(?: want(?: to)?| would like to)? (?:stay|book|buy|get|rent|hire|take|order)|staying|"
-    r"(?:i|we)|if|to|please|tell me|pay|charged?|you|say|hello|hi)\b|[¿?!.]",
+    r"(?:i|we)|if|to|please|tell me|that|pay|charged?|you|say|hello|hi)\b|[¿?!.]",
     regex.IGNORECASE,
 )
 _JOINS = regex.compile(
@@ -59,13 +61,23 @@ _TRAILS = regex.compile(r"\s+(?:for|in|at|of|on|to|per|de|en|por|para)$", regex.
 _COUNTED = regex.compile(rf"^(?P<n>{COUNT})\s+(?P<rest>\S.*)$", regex.IGNORECASE)
 _LASTING = "|".join(word for word, unit in UNIT_OF.items() if unit in TIMES)
 _NUMBERED = regex.compile(rf"\d|\b{COUNT}\s+(?:{_UNITS})\b|\b(?:{_LASTING})\b", regex.IGNORECASE)
+_SIZE = regex.compile(r"\b(?P<n>\d+)[\s-]?(?P<unit>lbs?|kgs?|kilos?|cm)\b", regex.IGNORECASE)
+_EXTRA = regex.compile(rf"(?:extra|additional|further)\s+(?:{_LASTING})", regex.IGNORECASE)
 _PLURAL = regex.compile(r"\p{L}{2,}(?<!s)s(?:\s+(?:of|for|with|de|con)\b|$)", regex.IGNORECASE)
 """Three menus; but a 3 course menu is one, and a 5 litre can."""
+_ONCE = regex.compile(
+    r"\b(?:once|one[- ]off|one[- ]time|joining|registration|enrolment|sign[- ]?up)\b", regex.IGNORECASE
+)
 _TAXES = regex.compile(r"(?:the |all )*(?:vat|tax(?:es)?|iva|fees)", regex.IGNORECASE)
 _MODIFIES = regex.compile(
     r"\b(?:less|cheaper|discount\w*|reduc\w+|surcharge|supplement|extra (?:charge|cost|fee|person|guest)|minimum|"
     r"maximum|or more|season|tax|taxes|vat|half|double|free|plus|not included|excl\w*|weekends?|from \d|"
     r"m[aá]s barat\w+|descuento|recargo|suplemento|m[ií]nimo|temporada|impuesto|tasa|iva|gratis|mitad)\b|\d\s?%",
+    regex.IGNORECASE,
+)
+_CHANGES = regex.compile(
+    r"\b(?:surcharge|supplement|extra|more|less|cheaper|off|discount\w*|reduc\w+|half|double|tax|vat|recargo|suplemento|"
+    r"descuento|m[aá]s|menos)\b|%",
     regex.IGNORECASE,
 )
 _ON_TOP = regex.compile(r"\b(?:excl\w*|plus|not incl\w*|sin|without)\b|%|\+", regex.IGNORECASE)
@@ -82,6 +94,10 @@ class Item:
     count: int = 1
     asked: tuple[tuple[str, int], ...] = ()
     """How many nights, people, … of it."""
+    size: tuple[tuple[float, str], ...] = ()
+    """The 70 lb of "a 70 lb dog"."""
+    own: bool = field(default=True, compare=False)
+    """Whether any of them was said of it, and not of another thing beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +150,9 @@ class Sum:
             listed = entries(passage.text)
             for item in self.items:
                 pad = pad.found(*kept(listed, item.name, passage.source))
-            if any(mentions(entry, item.name) for entry in listed for item in self.items):
-                pad = pad.found(*self._conditions(passage.text, passage.source))
+            sections = {entry.section for entry in listed for item in self.items if mentions(entry, item.name)}
+            if sections:
+                pad = pad.found(*self._conditions(passage.text, passage.source, sections))
         return pad
 
     def conclude(self, pad: Scratchpad) -> Conclusion | None:
@@ -164,13 +181,15 @@ class Sum:
     def _worked(self, item: Item, pad: Scratchpad) -> list[Worked]:
         """Lines of the sum for one item; none where its price does not fit what was asked."""
         findings = pad.about(item.name)
-        prices = price_of(item.name, [entry_of(finding) for finding in findings], self.text)
+        prices = price_of(item.name, _of_size([entry_of(finding) for finding in findings], item.size), self.text)
         if not prices:
             return []
         source = next(finding.source for finding in findings if finding.quote == prices[0].entry.text)
         asked = in_units(dict(item.asked), {unit for price in prices for unit in price.amount.per})
         units = {unit: number for unit, number in asked.items() if unit not in PEOPLE}
         people = {unit: number for unit, number in asked.items() if unit in PEOPLE}
+        if not item.own and all(_ONCE.search(price.entry.text) and not price.amount.per for price in prices):
+            units = {}
         if any(price.amount.per - PEOPLE - {EACH} != set(units) for price in prices):
             return []
         counted = [(item.count, "")] if item.count > 1 else []
@@ -188,17 +207,23 @@ class Sum:
             any(unit in PEOPLE for unit, _ in each.item.asked) and not each.price.amount.per & PEOPLE for each in worked
         )
 
-    def _conditions(self, text: str, source: Source) -> Iterator[Finding]:
-        """Sentences that change a price, and are about what was asked, or about all prices."""
+    def _conditions(self, text: str, source: Source, sections: Iterable[str]) -> Iterator[Finding]:
+        """Sentences that change a price, and are about what was asked, or about all prices. What stands elsewhere with
+        a price of its own ("From 6 people, 38€ per person", under Parties) is another thing."""
         about = {word for item in self.items for word in content_words(item.name)}
-        about |= {word for item in self.items for unit, _ in item.asked for word in words(unit)}
+        units = {word for item in self.items for unit, _ in item.asked for word in words(unit)}
+        heading = ""
         for span in sentences(text):
+            if span.kind == "heading":
+                heading = " ".join(span.of(text).strip("# *").split())
+            here = not heading or any(heading in section for section in sections)
             sentence = " ".join(span.of(text).split()).strip("#*•- ")
             if span.kind == "row" or not _MODIFIES.search(sentence):
                 continue
             if span.kind == "heading" and not _ON_TOP.search(sentence):
                 continue
-            if about & set(words(sentence)) or _FOR_ALL.search(sentence):
+            elsewhere = not here and amounts(sentence) and not _CHANGES.search(sentence)
+            if (about if elsewhere else about | units) & set(words(sentence)) or _FOR_ALL.search(sentence):
                 yield Finding(sentence, sentence, source, CONDITIONS, 1.0)
 
 
@@ -222,6 +247,17 @@ def entry_of(finding: Finding) -> Entry:
     return Entry(finding.claim, finding.quote, finding.source.section, finding.cells)
 
 
+def _of_size(listed: list[Entry], size: tuple[tuple[float, str], ...]) -> list[Entry]:
+    """Those whose bounds the size is within, and none other; without the bounds, which the question has met."""
+    for number, unit in size:
+        listed = [
+            replace(entry, name=unbound(entry.name), cells=tuple((title, unbound(cell)) for title, cell in entry.cells))
+            for entry in listed
+            if fits(entry.name, number, words(unit))
+        ]
+    return listed
+
+
 def _for(kind: str, prices: Iterable[Price]) -> Price | None:
     """Of that kind of person: an adult is a person, a child pays what is said for children."""
     wanted = ("adult", "person") if kind in ("adult", "person") else (kind,)
@@ -240,7 +276,7 @@ def _for(kind: str, prices: Iterable[Price]) -> Price | None:
 
 def _items(text: str) -> tuple[Item, ...]:
     """Nothing where a number belongs to a name ("the 60 minute massage"), or a quantity to nobody knows what."""
-    found: list[tuple[str, int, dict[str, int]]] = []
+    found: list[tuple[str, int, dict[str, int], tuple[tuple[float, str], ...]]] = []
     loose: dict[str, int] = {}
     for piece in _JOINS.split(text):
         asked: dict[str, int] = {}
@@ -249,21 +285,26 @@ def _items(text: str) -> tuple[Item, ...]:
             if unit in asked:
                 return ()
             asked[unit] = count(match["n"]) if match["n"] else 1
-        name, number = _thing(_QUANTITY.sub(" ", piece))
-        if content_words(name) and (_NUMBERED.search(name) or (number > 1 and not _PLURAL.search(name))):
+        bare = _QUANTITY.sub(" ", piece)
+        size = tuple((float(each["n"]), each["unit"]) for each in _SIZE.finditer(bare))
+        name, number = _thing(_SIZE.sub(" ", bare))
+        numbered = _NUMBERED.search(name) and not (number > 1 and _EXTRA.fullmatch(name))
+        if content_words(name) and (numbered or (number > 1 and not _PLURAL.search(name))):
             return ()
         if _TAXES.fullmatch(name):
             return ()
         if content_words(name):
-            found.append((name, number, asked))
+            found.append((name, number, asked, size))
         elif loose.keys() & asked.keys():
             return ()
         else:
             loose |= asked
-    if any(loose.keys() & asked.keys() for _, _, asked in found):
+    if any(loose.keys() & asked.keys() for _, _, asked, _ in found):
         return ()
-    shared = _shared([asked for _, _, asked in found], loose)
-    return tuple(Item(name, number, tuple({**shared, **asked}.items())) for name, number, asked in found)
+    shared = _shared([asked for _, _, asked, _ in found], loose)
+    return tuple(
+        Item(name, number, tuple({**shared, **asked}.items()), size, bool(asked)) for name, number, asked, size in found
+    )
 
 
 def _shared(each: list[dict[str, int]], loose: dict[str, int]) -> Mapping[str, int]:

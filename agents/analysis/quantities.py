@@ -75,7 +75,8 @@ _PER_AFTER = regex.compile(
 )
 _PER_UNKNOWN = regex.compile(rf"^\s*(?:per|/)\s*(?P<what>{_ANYTHING})", regex.IGNORECASE)
 _PER_BEFORE = regex.compile(
-    rf"(?:\b(?:per|por|cada|each)[\s-]+|/\s*)(?P<unit>{_ANYTHING})|\b(?P<ly>nightly|daily|weekly|monthly|yearly|hourly)\b",
+    rf"(?:\b(?:per|por|cada|each)[\s-]+|/\s*)(?P<unit>{_ANYTHING})|\b(?P<ly>nightly|daily|weekly|monthly|yearly|hourly)\b"
+    rf"|\b(?:prices?|costs?|fees?|rates?|precio|cuota)\s+(?:a|an|al|each)\s+(?P<a>{_UNIT_WORDS})\b",
     regex.IGNORECASE,
 )
 _NO_PRICE_AFTER = regex.compile(
@@ -163,7 +164,7 @@ def _per_after(text: str) -> tuple[frozenset[str], int]:
 
 
 def _per_before(text: str) -> frozenset[str]:
-    written = (match["unit"] or match["ly"] for match in _PER_BEFORE.finditer(text))
+    written = (match["unit"] or match["ly"] or match["a"] for match in _PER_BEFORE.finditer(text))
     return frozenset(UNIT_OF.get(word.lower(), word.lower()) for word in written)
 
 

@@ -42,10 +42,10 @@ from mesh.ports import Document, Vector
 from mesh.text import language
 
 NOT_FOUND = {
-    "es": "Sobre «{}» no he encontrado nada.",
-    "hi": "“{}” के बारे में मुझे कुछ नहीं मिला।",
+    "es": "Sobre «{}» no estoy seguro.",
+    "hi": "“{}” के बारे में मुझे पक्का पता नहीं।",
 }
-NOT_FOUND_IN_ENGLISH = "I found nothing about “{}”."
+NOT_FOUND_IN_ENGLISH = "I'm not sure about “{}”."
 LARGEST_FILE = 16 << 20
 """Bytes that go over the bus in one piece."""
 
@@ -107,10 +107,11 @@ async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
         hits.update((hit.reference, hit) for hit in found)
         return vector, [_candidate(hit, ctx.grant) for hit in found]
 
-    replied = await reply(asked.text, asked.history, search, ctx.own.embedder.documents)
+    known = "\n".join(memory.text for memory in asked.memories)
+    replied = await reply(asked.text, asked.history, search, ctx.own.embedder.documents, known)
     if not replied.extracts:
         return Answer(confidence=replied.confidence)
-    lines = [extract.quotation for extract in replied.extracts]
+    lines = [extract.shown or extract.quotation for extract in replied.extracts]
     absent = NOT_FOUND.get(language(asked.text) or "", NOT_FOUND_IN_ENGLISH)
     lines += [absent.format(question) for question in replied.unanswered]
     sources = tuple(_source(hits[extract.passage_id], extract) for extract in replied.extracts)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import regex
 
+from agents.knowledge.quoting import joined, quoted, shown
 from agents.knowledge.ranking import spread
 from agents.knowledge.units import Candidate, Unit, units_of
 from agents.knowledge.wishes import WISHES, of_another_kind
@@ -20,8 +21,6 @@ Embed = Callable[[Sequence[str]], Awaitable[Sequence[Vector]]]
 
 PASSAGES_READ = 4
 SENTENCES_EMBEDDED = 12
-WHOLE_SECTION = 350  # characters; a section up to this is quoted whole
-QUOTATION = 450  # characters; what a quotation grows to, unless one sentence is longer
 ANSWERS = 0.5
 OWN_LEAD = 1.5  # spreads
 STANDING = 0.9
@@ -29,6 +28,7 @@ LIGHT = 0.3
 COVERED = 1.0
 SAID = 1.0
 MOST_LEAD = 6.0
+FAR_AHEAD = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class Evidence:
     """The question names someone or some number that the sentence and its headings do not."""
     lead: float = 0.0
     """How much better it is rated than the best of any other passage, up to `MOST_LEAD`; below 0, how much worse."""
+    aside: bool = False
+    """Asked is whether a thing is done or had ("do you sell …"), and the passage lacks the rarest of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Extract:
     confidence: float
     """In [0, 1]; from `ANSWERS` on, the quotation may be given as the answer."""
     evidence: Evidence
+    shown: str = ""
+    """The quotation for people to read: rows as sentences, and the heading above it where it says more."""
 
     @property
     def answers(self) -> bool:
@@ -72,6 +76,7 @@ class Judgement:
     sentence_coverage: float
     wanted: float
     stranger: float
+    aside: float
     foreign: float
     lead: float
     """The less words tell, the more it counts: a paraphrase or another language shares few with its answer."""
@@ -89,6 +94,7 @@ class Judgement:
             total += self.passage_coverage * evidence.passage_coverage
             total += self.sentence_coverage * evidence.sentence_coverage
             total += self.stranger * evidence.stranger
+            total += self.aside * (evidence.aside and evidence.lead < FAR_AHEAD)
         return 1 / (1 + math.exp(-max(-40.0, min(40.0, total))))
 
 
@@ -101,6 +107,7 @@ MULTILINGUAL_E5_SMALL = Judgement(
     sentence_coverage=1.6,
     wanted=0.9,
     stranger=-0.5,
+    aside=-1.4,
     foreign=3.0,
     lead=0.2,
     bias=-32.0,
@@ -135,9 +142,11 @@ async def extracts(
     embed: Embed,
     *,
     judgement: Judgement = MULTILINGUAL_E5_SMALL,
+    known: str = "",
 ) -> list[Extract]:
-    """As `extract`, but the best of each passage that was read; the likeliest answer first."""
-    asked = Question(question, candidates)
+    """As `extract`, but the best of each passage that was read; the likeliest answer first. `known` is what the asker
+    told earlier: of several plans, it tells which is theirs."""
+    asked = Question(question, candidates, known)
     units = [unit for candidate in asked.worth_reading(candidates) for unit in units_of(candidate)]
     if not units:
         return []
@@ -151,11 +160,12 @@ async def extracts(
         best.setdefault(units[i].passage.id, i)
     found = []
     for passage_id, i in best.items():
-        quotation = _quotation(asked, units[i], rated)
+        told = quoted(asked, units[i], units_of(units[i].passage), rated)
+        quotation = joined(told)
         rivals = [ratings[j] for key, j in best.items() if key != passage_id]
         lead = max(-MOST_LEAD, min(MOST_LEAD, ratings[i] - max(rivals))) if rivals else 0.0
         evidence = asked.evidence(units[i], cosines[i], quotation, lead)
-        found.append(Extract(quotation, passage_id, judgement.confidence(evidence), evidence))
+        found.append(Extract(quotation, passage_id, judgement.confidence(evidence), evidence, shown(told)))
     return found
 
 
@@ -170,12 +180,14 @@ _WRITTEN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}]+)?")
 
 _COMPOUND = regex.compile(r"\w+(?:-\w+)+")
 """The e of e-mail is no Portuguese."""
+_WHETHER = regex.compile(r"^\W*(?:do|can|could|will|would|does) (?:you|u|i|we|my|our)\b", regex.IGNORECASE)
 _LIGHT = frozenset(
     words(
         """bring get take keep stay go come use make give want need find know allow offer provide possible available
         include included happen work long see look say like put thing people person someone something anything much
-        many hacer hago hacen ir voy vamos traer llevar ofrecer ofrecen dan dar poner permite permiten disponible
-        incluido incluye necesito quiero"""
+        many over under above below somebody anyone
+        anybody hacer hago hacen ir voy vamos traer llevar ofrecer ofrecen dan dar poner permite
+        permiten disponible incluido incluye necesito quiero"""
     )
 )
 """May I bring a dog, keep a dog, come with a dog: documents choose another of these words, and mean the same."""
@@ -196,10 +208,11 @@ def _alike(term: str, terms: frozenset[str]) -> float:
 class Question:
     """A question against the passages that were found for it."""
 
-    def __init__(self, text: str, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, text: str, candidates: Sequence[Candidate], known: str = "") -> None:
         self.text = text
         self.language = language(_COMPOUND.sub(" ", text))
         self.personal = is_personal(text)
+        self.known = known if self.personal else ""
         self.wish = next((wish for wish in WISHES if wish.question.search(text)), None)
         plain = self.wish.question.sub(" ", text) if self.wish else text
         self.subject = tuple(dict.fromkeys(content_words(plain)))
@@ -252,9 +265,17 @@ class Question:
         decisive = 1.5 if self.wish and self.wish.only else 0.5
         return SAID * (float(met > 0) if own is None else own) + decisive * met + STANDING * standing
 
+    def _aside(self, passage: Candidate) -> bool:
+        weights = {term: self._rarity(term) for term in self.subject}
+        if self.wish or not _WHETHER.search(self.text) or len(weights) < 2:
+            return False
+        rarest = [term for term, weight in weights.items() if weight >= max(weights.values()) - 1e-9]
+        return not any(_alike(term, passage.terms) for term in rarest)
+
     def evidence(self, unit: Unit, cosine: float, quotation: str, lead: float) -> Evidence:
         around = f"{unit.passage.context}\n{unit.label}\n{quotation}"
-        met = -2 if of_another_kind(self.text, around) else self.met(quotation)
+        titled = "\n".join([unit.label or next(reversed(unit.passage.heading_path), ""), quotation])
+        met = -2 if of_another_kind(self.text, around) else self.met(titled)
         spoken = language(unit.passage.text)
         if self.language and spoken and self.language != spoken:
             return Evidence(cosine, None, None, met, stranger=False, lead=lead)
@@ -263,7 +284,7 @@ class Question:
         if passage is None or sentence is None:
             passage = sentence = float(met > 0)
         stranger = any(not any(_alike(term, near) for term in words(name)) for name in self.names)
-        return Evidence(cosine, passage, sentence, met, stranger, lead)
+        return Evidence(cosine, passage, sentence, met, stranger, lead, self._aside(unit.passage))
 
 
 def _worth_embedding(asked: Question, units: list[Unit]) -> list[Unit]:
@@ -271,56 +292,3 @@ def _worth_embedding(asked: Question, units: list[Unit]) -> list[Unit]:
     likely = sorted(units, key=lambda unit: 0.02 * unit.place - asked.likeness(unit))
     kept = set(map(id, likely[:SENTENCES_EMBEDDED]))
     return [unit for unit in units if id(unit) in kept]
-
-
-# --- quotation ---------------------------------------------------------------------------------------------
-
-
-def _joined(units: Iterable[Unit]) -> str:
-    """Sentences on one line, items and rows on lines of their own; a list with the line that opens it."""
-    shown = ""
-    above: Unit | None = None
-    for unit in units:
-        if above is None:
-            opens = unit.kind == "item" and unit.label.endswith((":", "："))
-            shown = f"{unit.label}\n{unit.text}" if opens else unit.text
-        else:
-            flows = above.group == unit.group and unit.kind in ("sentence", "reply")
-            shown += (" " if flows else "\n") + unit.text
-        above = unit
-    return shown
-
-
-def _quotation(asked: Question, chosen: Unit, rated: dict[tuple[str, int], float]) -> str:
-    everything = units_of(chosen.passage)
-    whole = _joined(everything)
-    if chosen.kind != "row" and len(whole) <= WHOLE_SECTION:
-        return whole
-    same = [unit for unit in everything if unit.group == chosen.group]
-    if chosen.kind == "row":
-        return _rows(asked, chosen, same, rated)
-    if chosen.kind == "item" and len(_joined(same)) <= QUOTATION:
-        return _joined(same)
-    first = last = same.index(next(unit for unit in same if unit.place == chosen.place))
-    while True:  # the sentence after first: it qualifies; then the one before
-        grown = [(first, last + 1)] if last + 1 < len(same) else []
-        grown += [(first - 1, last)] if first else []
-        fitting = [(a, b) for a, b in grown if b - a < 3 and len(_joined(same[a : b + 1])) <= WHOLE_SECTION]
-        if not fitting:
-            return _joined(same[first : last + 1])
-        first, last = fitting[0]
-
-
-def _rows(asked: Question, chosen: Unit, table: list[Unit], rated: dict[tuple[str, int], float]) -> str:
-    """The row, with those that the question's words do not tell from it."""
-    best = asked.coverage(chosen.terms)
-    if best:
-        kept = [row for row in table if (asked.coverage(row.terms) or 0.0) >= best - 1e-9 or row.place == chosen.place]
-    else:
-        kept = table
-    kept.sort(key=lambda row: (row.place != chosen.place, -rated.get((row.passage.id, row.place), -math.inf)))
-    shown = kept[:1]
-    for row in kept[1:4]:
-        if len(_joined([*shown, row])) <= QUOTATION:
-            shown.append(row)
-    return _joined(sorted(shown, key=lambda row: row.place))

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from agents.knowledge.answering import Embed, Extract, Vector, extracts
 from agents.knowledge.asking import follow_up, left_out, respelled
 from agents.knowledge.units import Candidate
+from agents.knowledge.wishes import WISH_WORDS
 from mesh.contracts import Line
-from mesh.questions import is_personal, parts
-from mesh.text import words
+from mesh.questions import as_written, is_personal, parts, questions_alone, tidied
+from mesh.text import content_words, words
 
 NEAR = 1.0
 """In rating: two passages as near as this are equally likely to be the one."""
+NEARLY_ANSWERS = 0.4
+MOST_ALIKE = 3
 
 Search = Callable[[str], Awaitable[tuple[Vector, Sequence[Candidate]]]]
 
@@ -23,7 +26,8 @@ class Replied:
     extracts: tuple[Extract, ...] = ()
     """Those that answer, in the order of the questions; none is part of another."""
     unanswered: tuple[str, ...] = ()
-    """Questions of a message whose other questions were answered."""
+    """Questions of a message whose other questions were answered, in the person's words. One whose subject is in what
+    is quoted is not named: a person sees for themselves whether that says it."""
     confidence: float = 0.0
     """Of the weakest answer; where there is none, of the best that is not one."""
 
@@ -43,59 +47,108 @@ class Tried:
         return frozenset(words(f"{self.passage.context}\n{self.extract.quotation}"))
 
 
-async def reply(text: str, history: Sequence[Line], search: Search, embed: Embed) -> Replied:
+async def reply(text: str, history: Sequence[Line], search: Search, embed: Embed, known: str = "") -> Replied:
+    """`known`: what the person told earlier that bears on it."""
+    replied = await _replied(tidied(text), history, Reader(search, embed, known))
+    asked = questions_alone(tidied(text))
+    if not replied.extracts and asked != tidied(text):  # "do you take puppies? She is 12 weeks old"
+        return await _replied(asked, (), Reader(search, embed, known))
+    return replied
+
+
+async def _replied(text: str, history: Sequence[Line], reader: Reader) -> Replied:
     if follow := follow_up(text, history):
         together, new = follow
-        for tried in await _tried(together, search, embed):
+        for tried in await reader.tried(together):
             if tried.extract.answers and new & tried.says:
                 return Replied((tried.extract,), (), tried.extract.confidence)
     questions = parts(text)
-    results = [await _answered(question, search, embed) for question in questions]
+    results = [await _answered(question, reader) for question in questions]
     if len(questions) > 1 and not any(result.extracts for result in results):
-        return await _answered(text, search, embed)
+        return await _answered(text, reader)
     answered = [result for result in results if result.extracts]
     if not answered:
         return max(results, key=lambda result: result.confidence)
+    found = _distinct([extract for result in answered for extract in result.extracts])
+    said = frozenset(words("\n".join(f"{each.shown}\n{each.quotation}" for each in found)))
+    open_ = [question for question, result in zip(questions, results, strict=True) if not result.extracts]
     return Replied(
-        _distinct([extract for result in answered for extract in result.extracts]),
-        tuple(question for question, result in zip(questions, results, strict=True) if not result.extracts),
+        found,
+        tuple(as_written(question) for question in open_ if not _speaks_of(said, as_written(question))),
         min(result.confidence for result in answered),
     )
 
 
-async def _answered(question: str, search: Search, embed: Embed) -> Replied:
-    found = await _tried(question, search, embed)
-    chosen = _chosen(question, found)
+def _speaks_of(said: frozenset[str], question: str) -> bool:
+    """Whether half of a question's subject words are there."""
+    subject = set(content_words(WISH_WORDS.sub(" ", question)))
+    return bool(subject) and 2 * len(subject & said) >= len(subject)
+
+
+async def _answered(question: str, reader: Reader) -> Replied:
+    found = await reader.tried(question)
+    chosen = _chosen(question, found, reader.known)
     if not chosen:
         return Replied(confidence=max((each.extract.confidence for each in found[:1]), default=0.0))
     said = frozenset[str]().union(*(each.says for each in chosen))
     if rest := left_out(question, said):
-        chosen += _chosen(rest, await _tried(rest, search, embed))
+        chosen += _chosen(rest, await reader.tried(rest), reader.known)
     return Replied(_distinct([each.extract for each in chosen]), (), min(each.extract.confidence for each in chosen))
 
 
-def _chosen(question: str, found: Sequence[Tried]) -> list[Tried]:
+def _chosen(question: str, found: Sequence[Tried], known: str) -> list[Tried]:
     """The best that answers, unless the best of all is far ahead of it and does not. To "when is my order ready?" one's
     own document answers first, and a general one after it."""
     answering = [each for each in found if each.extract.answers]
     best = [each for each in answering if each.extract.evidence.lead > -NEAR][:1]
+    if best and not best[0].own:
+        best = _alike(question, best[0], found, known if is_personal(question) else "")
     if not is_personal(question) or (best and best[0].own):
         return best
     return [each for each in answering if each.own][:1] + best
 
 
-async def _tried(question: str, search: Search, embed: Embed) -> list[Tried]:
-    """Where none answers, once more with the spelling of
-    the documents."""
-    vector, candidates = await search(question)
-    found = await extracts(question, vector, candidates, embed)
-    if not any(each.answers for each in found[:1]):
-        corrected = respelled(question, (f"{each.context}\n{each.text}" for each in candidates))
-        if corrected != question:
-            vector, candidates = await search(corrected)
-            found = await extracts(corrected, vector, candidates, embed)
-    known = {candidate.id: candidate for candidate in candidates}
-    return [Tried(each, known[each.passage_id]) for each in found]
+def _alike(question: str, best: Tried, found: Sequence[Tried], known: str) -> list[Tried]:
+    """With its neighbours under one heading, where the question does not tell them apart: how long is "the package",
+    of three? What the person told earlier may tell."""
+    above, asked = best.passage.heading_path[:-1], set(content_words(question))
+    if not above:
+        return [best]
+    near = [
+        each
+        for each in found
+        if each.passage.heading_path[:-1] == above
+        and each.passage.heading_path != best.passage.heading_path
+        and each.passage.source == best.passage.source
+        and each.extract.evidence.lead > -NEAR
+        and each.extract.evidence.wanted == best.extract.evidence.wanted
+        and each.extract.confidence >= NEARLY_ANSWERS
+    ]
+    every = [best, *near][:MOST_ALIKE]
+    titles = [set(content_words(each.passage.heading_path[-1])) for each in every]
+    if not near or any(title & asked for title in titles):
+        return [best]
+    theirs = [each for each, title in zip(every, titles, strict=True) if title & set(content_words(known))]
+    return theirs if len(theirs) == 1 else every
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    search: Search
+    embed: Embed
+    known: str = ""
+
+    async def tried(self, question: str) -> list[Tried]:
+        """Where none answers, once more with the spelling of the documents."""
+        vector, candidates = await self.search(question)
+        found = await extracts(question, vector, candidates, self.embed, known=self.known)
+        if not any(each.answers for each in found[:1]):
+            corrected = respelled(question, (f"{each.context}\n{each.text}" for each in candidates))
+            if corrected != question:
+                vector, candidates = await self.search(corrected)
+                found = await extracts(corrected, vector, candidates, self.embed, known=self.known)
+        passages = {candidate.id: candidate for candidate in candidates}
+        return [Tried(each, passages[each.passage_id]) for each in found]
 
 
 def _distinct(found: Sequence[Extract]) -> tuple[Extract, ...]:

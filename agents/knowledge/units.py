@@ -51,6 +51,24 @@ class Unit:
     label: str
     group: int
     """Units of one paragraph, list or table share it."""
+    cells: tuple[tuple[str, str], ...] = ()
+    """Of a row: column and cell, where the table has a header."""
+    headed: bool = False
+    """Its label stands right above its paragraph, list or table, and not above another before it."""
+    own_line: bool = False
+    """Its author began a line for it."""
+    spaced: str = ""
+    """As written where gaps set it out in columns."""
+
+    @property
+    def shown(self) -> str:
+        """For people to read: a row as "*Single* — Low: $65 · High: $85"."""
+        if self.spaced:
+            return self.spaced
+        if len(self.cells) < 2 or not self.cells[0][0]:
+            return self.text
+        (_, named), *rest = self.cells
+        return f"*{named}* — " + " · ".join(f"{column}: {cell}" if column else cell for column, cell in rest)
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -73,6 +91,10 @@ _ESCAPED = regex.compile(r"\\([\\`*_\[\]<>&#|~])")
 """A reader of Word files escapes what Markdown would take for markup."""
 
 
+SHORT_LINE = 60
+_GAP = regex.compile(r"(?<=\S)[^\S\n]{3,}(?=\S)")
+"""Between the columns of a table that is set with spaces."""
+_PRICED = regex.compile(r"\p{Sc}\s?\d|\d\s?\p{Sc}")
 _BLANK_LINE = regex.compile(r"\n[^\S\n]*\n")
 
 
@@ -85,12 +107,12 @@ def _cells(row: str) -> list[str]:
     return [_plain(cell).strip() for cell in _CELL.split(inner)]
 
 
-def _in_words(header: Sequence[str], row: str) -> str:
+def _in_words(header: Sequence[str], row: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     cells = _cells(row)
     if len(header) != len(cells):
-        return ", ".join(cell for cell in cells if cell)
-    named = zip(header, cells, strict=True)
-    return ", ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+        return ", ".join(cell for cell in cells if cell), ()
+    named = tuple((name, cell) for name, cell in zip(header, cells, strict=True) if cell)
+    return ", ".join(f"{name}: {cell}" if name else cell for name, cell in named), named
 
 
 def _is_header(text: str, row: Span, below: Span | None) -> bool:
@@ -106,12 +128,22 @@ def _stands_alone(text: str, left: Span | None, right: Span | None) -> bool:
     return left is None or right is None or bool(_BLANK_LINE.search(text, start, end))
 
 
+def _author_broke(text: str, above: Span, line: Span) -> bool:
+    """A short line ends where its author wanted it to end; a long one where the page did."""
+    end = text.find("\n", above.end, line.start)
+    return end >= 0 and end - (text.rfind("\n", 0, end) + 1) <= SHORT_LINE
+
+
 def _is_numbered_title(text: str, line: Span, above: Span | None, below: Span | None) -> bool:
     """ "5. Late return" above a paragraph, as contracts and plain text have it; in a list, items stand together."""
     if line.kind != "item" or below is None or below.kind != "sentence" or (above and above.kind == "item"):
         return False
     written = line.of(text)
     return len(written) <= 70 and written[0].isdecimal() and written[-1].isalnum()
+
+
+def _label_apart(text: str, above: Span | None, line: Span) -> bool:
+    return len(line.of(text).split()) <= 6 and (above is None or _stands_alone(text, above, line))
 
 
 def _is_label(text: str, line: Span, above: Span | None, below: Span | None) -> bool:
@@ -124,8 +156,10 @@ def _is_label(text: str, line: Span, above: Span | None, below: Span | None) -> 
     digits = any(c.isdecimal() for c in written)
     if written.endswith((":", "：")) or (written.isupper() and not digits and written[-1] not in "?!"):
         return True
-    if written[-1] in ".!?।。" or ":" in written or digits or below.kind == "row":
+    if written[-1] in ".!?।。" or ":" in written or below.kind == "row":
         return False
+    if digits:  # "Clay, 10 kg bag" above what each of them costs
+        return not _PRICED.search(written) and bool(_PRICED.search(below.of(text))) and _label_apart(text, above, line)
     return _stands_alone(text, above, line) and (above is None or not _stands_alone(text, line, below))
 
 
@@ -136,8 +170,11 @@ def units_of(passage: Candidate) -> list[Unit]:
     found: list[Unit] = []
     title = label = ""
     header: list[str] = []
-    group = 0
+    group = headed = 0
+    waits = brief = False
     for place, span in enumerate(spans):
+        cells: tuple[tuple[str, str], ...] = ()
+        spaced = ""
         above = spans[place - 1] if place else None
         below = spans[place + 1] if place + 1 < len(spans) else None
         apart = above is None or above.kind != span.kind or _stands_alone(text, above, span)
@@ -147,22 +184,34 @@ def units_of(passage: Candidate) -> list[Unit]:
                 header = _cells(span.of(text)) if _is_header(text, span, below) else []
                 if header:
                     continue
-            shown = _in_words(header, span.of(text))
+            shown, cells = _in_words(header, span.of(text))
         else:
             if apart and span.kind == "sentence":
+                if brief and not waits:  # a bag's size is no title for what comes after its prices
+                    title, brief = "", False
                 label = title
             shown = " ".join(_plain(span.of(text)).split())  # a page's width broke it, not its author
+            if _GAP.search(span.of(text)):
+                lines = _GAP.sub(" · ", _plain(span.of(text))).splitlines()
+                spaced = "\n".join(" ".join(line.split()) for line in lines)
             if _is_label(text, span, above, below):
                 label = shown.lstrip("# ")
-                title = label if span.kind == "item" or _stands_alone(text, span, below) else title
+                of_all = span.kind == "item" or _stands_alone(text, span, below)
+                title = label if of_all else title
+                brief = any(c.isdecimal() for c in label.lstrip("0123456789."))
+                waits = True
                 group += 1
                 continue
         if not shown:
             continue
         last = found[-1] if found else None
         if last and last.text.endswith(("?", "？", "؟")) and span.kind != "row":
-            found[-1] = Unit(passage, last.place, f"{last.text} {shown}", "reply", last.label, last.group)
+            found[-1] = Unit(
+                passage, last.place, f"{last.text} {shown}", "reply", last.label, last.group, own_line=last.own_line
+            )
         else:
             kind: UnitKind = span.kind if span.kind != "heading" else "sentence"
-            found.append(Unit(passage, len(found), shown, kind, label, group))
+            headed, waits = (group if waits else headed), False
+            own_line = above is not None and _author_broke(text, above, span)
+            found.append(Unit(passage, len(found), shown, kind, label, group, cells, headed == group, own_line, spaced))
     return found

@@ -7,11 +7,35 @@ from functools import cached_property
 
 import regex
 
-_NAME = r"(?<!^)(?<![.!?:] )\b\p{Lu}[\p{L}\p{M}\p{N}'’-]+"
+_CALENDAR = (
+    r"(?:mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(?:days?)?|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?"
+    r"|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_NAME = rf"(?<!^)(?<![.!?:] )\b(?!(?i:{_CALENDAR})\b)\p{{Lu}}[\p{{M}}\p{{N}}'’-]*\p{{Ll}}[\p{{L}}\p{{M}}\p{{N}}'’-]*"
+"""A name, and no weekday and no VAT."""
+_STREET = (
+    r"street|st\.|road|rd\.|lane|avenue|ave\.|boulevard|square|quay|court|terrace|crescent|drive|highway|harbou?r"
+    r"|floor|calle|avenida|avda\.|plaza|paseo|camino|carretera|rua|rue|piazza|via|\p{L}+(?:stra(?:ß|ss)e|weg|platz)"
+)
+_ADDRESS = (
+    rf"\b(?i:{_STREET})(?!\p{{L}})"
+    rf"|(?<![\d\p{{Sc}}.,:-]\s?)\b\d{{1,4}}[a-z]? (?!(?i:{_CALENDAR})\b)\p{{Lu}}\p{{Ll}}{{2,}}\b(?!:)"
+    rf"|(?<!^)(?<![.!?:\n] ?)\b(?!(?i:{_CALENDAR})\b)\p{{Lu}}\p{{Ll}}{{3,}},? \d{{1,4}}\b"
+    r"(?![-:%€.]|\s(?:[€%ap]|\p{Ll}))"
+    r"|\b[A-Z]{1,2}\d{1,2}[A-Z]? \d[A-Z]{2}\b|(?<![\d,.] ?)\b\d{5}\b(?! ?\d)"
+    r"|\b(?:corner of|next to|opposite|behind|basement)\b"
+    r"|रोड|मार्ग|नगर|गली|चौक"
+)
 _NUMBER_WORD = (
     r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|million|billion|half"
     r"|once|twice|first|una|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez"
 )
+_MEASURE = (
+    r"minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?|years?|kgs?|kilos?|grams?|lbs?|pounds?|euros?|dollars?"
+    r"|miles?|kms?|kilomet(?:er|re)s?|met(?:er|re)s?|feet|litres?|liters?|degrees?|percent|times"
+    r"|minutos?|horas?|d[ií]as?|noches?|semanas?|mes(?:es)?|a[nñ]os?"
+)
+"""What tells how long, how old or how heavy, and not how many of a thing."""
 _CURRENCY = (
     r"usd|eur|gbp|inr|chf|sek|nok|dkk|isk|pln|czk|huf|ron|try|cad|aud|nzd|sgd|hkd|jpy|cny|krw|zar|ngn|kes|brl|mxn"
     r"|ars|clp|cop|aed|sar|ils|kr|rs|fr|zł|kč|r\$"
@@ -58,6 +82,13 @@ class Wish:
         return -2 if self.only else -1
 
 
+PRICE = Wish(
+    r"\bhow much\b|\bprices?\b|\bcosts?\b|\bfees?\b|\bcharged?s?\b"
+    r"|\bcu[aá]nto (?:cuestan?|vale|cobran?|es|sale)\b|\bprecios?\b|\bcuestan?\b|\bvale\b|\btarifas?\b"
+    r"|कीमत|दाम|फीस|फ़ीस|शुल्क|कितने का|कितने की",
+    _MONEY,
+)
+
 WISHES = (
     Wish(
         r"\be-?mail address|\b(?:your|the|'s) e-?mail\b|^e-?mail\b|^(?:[\p{L}'’-]+ ){1,3}e-?mail\W*$"
@@ -67,7 +98,7 @@ WISHES = (
         only=True,
     ),
     Wish(
-        r"\b(?:tele)?phone number\b|\b(?:your|the|'s) (?:tele)?phone\b|^(?:tele)?phone\b"
+        r"\b(?:(?:your|the|'s) )?(?:tele)?phone number\b|\b(?:your|the|'s) (?:tele)?phone\b|^(?:tele)?phone\b"
         r"|\b(?:emergency|contact|mobile|whatsapp|fax|support|hotline) number\b"
         r"|\bnumber (?:to|can i) call\b|\bdirect line\b"
         r"|\bn[uú]mero de tel[eé]fono\b|\b(?:su|tu|el) tel[eé]fono\b"
@@ -76,16 +107,24 @@ WISHES = (
         only=True,
     ),
     Wish(
+        r"\b(?:what(?:'s| is)|(?:your|the|studio|shop|street|postal|full) )\s?(?:your |the )?address\b|^address\b"
+        r"|\bwhere (?:exactly )?(?:are|can (?:i|we) find|do (?:i|we) find) (?:you|u)(?: located| based)?\b"
+        r"(?! (?:from|going))"
+        r"|\bwhere(?:'s| is| are) (?:your|the|ur) (?:shop|studio|office|workshop|store|place|premises|salon|clinic|"
+        r"practice|surgery|restaurant|caf[eé]|bakery|gym|school|kitchen|showroom|business|company)\b(?: located)?"
+        r"|\b(?:are|is) (?:you|the \w+|your \w+) located\b|\blocated\W*$"
+        r"|\bd[oó]nde (?:est[aá]n|est[aá]is|se encuentran)(?: ubicad[oa]s)?\W*$|\b(?:su|tu|la) direcci[oó]n\b"
+        r"|\bआपका पता\b",
+        _ADDRESS,
+        only=True,
+        cased=True,
+    ),
+    Wish(
         r"\bwhere\b|\baddress\b|\blocated\b|\bd[oó]nde\b|\bdirecci[oó]n\b|\bubicaci[oó]n\b|कहाँ|कहां|\bपता\b",
         rf"{_NAME}|\b(?:street|road|lane|avenue|floor|calle|avenida|plaza)\b|रोड|मार्ग|नगर|गली|चौक",
         cased=True,
     ),
-    Wish(
-        r"\bhow much\b|\bprices?\b|\bcosts?\b|\bfees?\b|\bcharged?s?\b"
-        r"|\bcu[aá]nto (?:cuestan?|vale|cobran?|es|sale)\b|\bprecios?\b|\bcuestan?\b|\bvale\b|\btarifas?\b"
-        r"|कीमत|दाम|फीस|फ़ीस|शुल्क|कितने का|कितने की",
-        _MONEY,
-    ),
+    PRICE,
     Wish(
         r"\bwhen\b|\bwhat (?:time|year|day|month|date)s?\b|\bwhich (?:year|day|month)\b"
         r"|\bhow (?:long|soon|often)\b|\bhours\b|\bopen(?:ing)? (?:on|at|till|until|times?)\b"
@@ -96,8 +135,15 @@ WISHES = (
         _TIME,
     ),
     Wish(
-        r"\bhow (?:many|far|old|heavy|big|large|tall|high)\b|\bcu[aá]nt[oa]s?\b|\bpercent(?:age)?\b|कितन[ेीा]",
+        rf"\bhow (?:far|old|heavy|big|large|tall|high)\b|\b(?:how many|cu[aá]nt[oa]s?) (?=(?:{_MEASURE})\b)"
+        r"|\bpercent(?:age)?\b",
         rf"\d|\b(?:{_NUMBER_WORD})\b|एक|दो|तीन|चार|पाँच|पांच|छह|सात|आठ|दस",
+    ),
+    Wish(
+        r"\bhow many\b|\bcu[aá]nt[oa]s?\b|कितन[ेीा]",
+        rf"(?<![\d.,:\p{{Sc}}])(?<!\p{{Sc}} )\d++(?![.,:]?\d|\s?-?(?:{_MEASURE}|am|pm|\p{{Sc}}|%)(?!\p{{L}}))"
+        rf"|\b(?:{_NUMBER_WORD})\b(?!\s(?:{_MEASURE})\b)|एक|दो|तीन|चार|पाँच|पांच|छह|सात|आठ|दस",
+        only=True,
     ),
     Wish(r"\bwho(?:se|m)?\b|\bqui[eé]n(?:es)?\b|कौन|किसने|किसका", _NAME, cased=True),
 )

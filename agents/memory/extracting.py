@@ -134,7 +134,7 @@ def _passes(text: str) -> bool:
         return True
     if len(text.split()) < 2 or (text.casefold().startswith(("my ", "our ", "mi ")) and not _has_verb(text)):
         return True
-    if found := phrases.PAST.match(text):
+    if found := None if phrases.TAKEN.match(text) else phrases.PAST.match(text):
         verb = found[1].casefold()
         past = verb in phrases.IRREGULAR or (verb.endswith("ed") and verb not in {"need"})
         return past and verb not in phrases.LASTING_PAST

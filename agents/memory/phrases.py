@@ -221,6 +221,12 @@ PLANNED_ING = frozenset(
     ]
 )
 PAST = re.compile(r"^(?:i|we)(?: also| just| recently| once| already| never| first| only)* (\w+)\b", re.IGNORECASE)
+TAKEN = re.compile(
+    r"^(?:i|we)(?:'ve| have)?(?: also| just| already)* (?:took|taken|made) (?:the|a|an|our|your) (?:\w+ ){0,3}?"
+    r"(?:package|plan|menu|option|offer|course|class|tour|room|suite|membership|subscription|booking|reservation)\b",
+    re.IGNORECASE,
+)
+"""What somebody has chosen of what is offered."""
 LASTING_PAST = frozenset(
     [
         "moved",
@@ -259,6 +265,12 @@ LASTING_PAST = frozenset(
         "turned",
         "worked",
         "lived",
+        "booked",
+        "reserved",
+        "chose",
+        "ordered",
+        "hired",
+        "rented",
     ]
 )
 IRREGULAR = frozenset(
@@ -412,7 +424,8 @@ UNFINISHED = re.compile(
     r"(?:^|\s)(?:am|is|are|was|were|do|did|does|will|can|could|have|has|i|\w+'(?:m|s|re|ve|ll|d))$", re.I
 )
 TAIL = re.compile(
-    r"(?:,? (?:by the way|btw|instead|nice to meet you|pleased to meet you|please|thanks|thank you|fyi|you know"
+    r"(?:,? (?:just so you know|just to let you know|for your information"
+    r"|by the way|btw|instead|nice to meet you|pleased to meet you|please|thanks|thank you|fyi|you know"
     r"|ok\??|okay|actually|sorry|if that helps"
     r"|por favor|gracias))+$",
     re.I,

@@ -32,10 +32,12 @@ _ASKS = regex.compile(
 _PRICE = r"\b(?:how much|costs?|prices?|pay|cu[aá]nto|precios?)\b"
 _NUMBER = r"\b(?:\d{1,4}|two|three|four|five|six|seven|eight|nine|ten|dos|tres|cuatro|cinco|seis|siete|ocho|diez)\b"
 _COMPOUND = regex.compile(
-    r"\b(?:compare|comparison|difference between|cheaper|cheapest|dearer|dearest|priciest|lowest|highest|than|in total|"
-    r"altogether|in all|come to|remaining|outstanding|balance|(?:more|most|less|least) (?:expensive|affordable)|"
+    r"\b(?:compare|comparison|difference between|cheaper|cheapest|price difference|difference in|dearer|dearest|"
+    r"priciest|lowest|highest|than|in total|altogether|"
+    r"in all|come to|remaining|outstanding|balance|owe|total|still (?:due|to pay|(?:have|need) to pay)|left to pay|"
+    r"(?:more|most|less|least) (?:expensive|affordable)|"
     r"left\b.*\bafter|m[aá]s (?:barat|car|econ[oó]mic)[oa]s?|diferencia|en total)\b"
-    rf"|^(?=.*{_PRICE}).*{_NUMBER}",
+    rf"|^(?=.*(?:{_PRICE}|\bwhat (?:would|will)\b.*\bbe\b)).*{_NUMBER}",
     regex.IGNORECASE | regex.DOTALL,
 )
 
@@ -51,6 +53,10 @@ def asks(text: str) -> bool:
     """Whether a message is shaped like a question or a request, in a few languages."""
     return _ASKS.search(text.strip()) is not None
 
+
+_TELLS_TOO = regex.compile(
+    r"\b(?:remember|note (?:that|down)|make a note|keep in mind|don['’]t forget|recuerda|anota)\b|याद", regex.IGNORECASE
+)
 
 _ORDER = {
     "compound": ("compound", "question", "statement"),
@@ -72,8 +78,11 @@ class Router:
         questions' cards."""
         (vector,) = await self._embedder.alike([text])
         order = _ORDER["compound" if asks(text) and compound(text) else "question" if asks(text) else "statement"]
+        wants_answer = bool(regex.search(r"[?？؟]", text)) and not _TELLS_TOO.search(text)
         scored = []
         for name, card in cards.items():
+            if wants_answer and card.hears == "statement":
+                continue  # "total? I live 5 miles away": noting that is no answer
             near = sorted((_dot(vector, example) for example in await self._examples(card)), reverse=True)[:2]
             score = sum(near) / len(near)
             scored.append((order.index(card.hears) if card.hears in order else 0, score, name))

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from agents.knowledge.answering import (
     ANSWERS,
     MULTILINGUAL_E5_SMALL,
-    QUOTATION,
     SENTENCES_EMBEDDED,
     Evidence,
     Extract,
     extract,
+    extracts,
 )
+from agents.knowledge.quoting import QUOTATION, shown
 from agents.knowledge.ranking import fuse
 from agents.knowledge.units import Candidate, units_of
 from agents.knowledge.wishes import of_another_kind
@@ -96,6 +97,90 @@ def test_units_hold_only_what_the_passage_says(text: str) -> None:
 async def test_the_row_asked_for_is_quoted_with_its_columns() -> None:
     found = await ask("How much is the deluxe?", RATES)
     assert found.quotation == "Room: Deluxe, Low: $140, High: $185"
+
+
+KENNEL = """| Guest | Run | Suite |
+|---|---|---|
+| Dog up to 25 lb | $38 | $52 |
+| Dog 26–60 lb | $44 | $58 |
+| Dog over 60 lb | $50 | $66 |
+"""
+
+
+@pytest.mark.parametrize(("weight", "row"), [("20 lb", "up to 25 lb"), ("40 lb", "26–60 lb"), ("70 lb", "over 60 lb")])
+async def test_the_row_whose_bounds_the_question_is_within_is_quoted(weight: str, row: str) -> None:
+    found = await ask(f"3 nights over Easter for a dog of {weight}, how much?", KENNEL)
+    assert found.quotation.startswith(f"Guest: Dog {row}")
+    assert "\n" not in found.quotation
+
+
+async def test_a_row_is_shown_as_a_sentence_under_its_heading() -> None:
+    passage = Candidate("1", RATES, ("Prices", "Sea view"), cosine=0.9, score=0.9)
+    found = await extract("How much is the deluxe?", _bag("deluxe"), [passage], by_words)
+    assert found is not None
+    assert found.shown == "*Sea view*\n*Deluxe* — Low: $140 · High: $185"
+
+
+async def test_what_a_heading_denies_is_not_shown_without_it() -> None:
+    passage = Candidate("1", "Females in heat and puppies under 4 months.", ("Who we can't take",), score=0.9)
+    found = await extract("Do you take puppies?", _bag("puppies"), [passage], by_words)
+    assert found is not None
+    assert found.shown == "*Who we can't take*\nFemales in heat and puppies under 4 months."
+
+
+async def test_a_price_in_the_heading_is_a_price() -> None:
+    passage = Candidate("1", "Eight hours with one photographer.", ("Weddings", "Classic – £1,450"), score=0.9)
+    found = await extract("How much is the Classic?", _bag("classic"), [passage], by_words)
+    assert found is not None
+    assert found.evidence.wanted == 1
+    assert "£1,450" in found.shown
+
+
+async def test_of_a_list_of_prices_what_was_asked_for_is_quoted_alone() -> None:
+    extras = "- Play session: $9\n- Bath: $35\n- Nail trim: $15\n- Kibble: $4 a day\n"
+    assert (await ask("How much is a bath?", extras)).quotation == "- Bath: $35"
+
+
+def test_a_line_that_its_author_broke_stays_broken() -> None:
+    hours = "Opening hours\nTue - Fri 8.30am - 6pm\nSat 9am - 4pm\nClosed Sunday and Monday."
+    assert shown(units_of(Candidate("1", hours))).splitlines() == hours.replace(
+        "Opening hours", "*Opening hours*"
+    ).split("\n")
+
+
+def test_a_line_above_prices_is_their_label_and_not_that_of_what_follows() -> None:
+    clay = "Clay, 10 kg bag\n\nStoneware   12 €\nPorcelain   24 €\n\nOur address: Mill Lane 3."
+    assert [unit.label for unit in units_of(Candidate("1", clay))] == ["Clay, 10 kg bag", "Clay, 10 kg bag", ""]
+
+
+async def test_what_the_asker_told_decides_among_rows() -> None:
+    plans = "| Plan | Hours |\n|---|---|\n| Light | 12 |\n| Regular | 30 |\n"
+    passage = Candidate("1", plans, score=0.9)
+    for known, told in (("I'm on the Regular plan.", 1), ("I'm on the plan.", 2)):
+        (found, *_) = await extracts(
+            "How many hours are in my plan?", _bag("plan hours"), [passage], by_words, known=known
+        )
+        assert len(found.quotation.splitlines()) == told
+
+
+@pytest.mark.parametrize("question", ["Where are you located?", "What's your address?", "Where is your shop?"])
+async def test_an_address_is_a_street_and_no_weekday_and_no_abbreviation(question: str) -> None:
+    for said in ("Open Tuesday to Saturday.", "All prices include VAT, £18, Monday.", "Price: £18, Turnaround: 3 days"):
+        assert (await ask(question, said)).confidence == 0
+    for said in ("Unit 4, Dove Lane, Bristol.", "We are at 12 Gayfield Row.", "Our address: Rua da Voz 31, Lisbon."):
+        assert (await ask(question, said)).evidence.wanted == 1
+
+
+async def test_how_many_of_a_thing_is_not_how_many_months() -> None:
+    assert (await ask("How many dogs do you take?", "No puppies or dogs under 4 months.")).confidence == 0
+    assert (await ask("How many dogs do you take?", "We take 12 dogs.")).evidence.wanted == 1
+    assert (await ask("How many days do I have?", "You have 14 days.")).evidence.wanted == 1
+
+
+async def test_whether_a_thing_is_done_needs_its_rarest_word() -> None:
+    bikes = "Bring two bikes from one household: the second service is half price."
+    assert (await ask("Do you sell second hand bikes?", bikes, "The pool is warm.")).evidence.aside
+    assert not (await ask("Do you service bikes?", bikes, "The pool is warm.")).evidence.aside
 
 
 async def test_a_short_section_is_quoted_whole() -> None:

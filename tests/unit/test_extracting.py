@@ -27,6 +27,9 @@ KEPT = [
     ("I don't eat pork", "I don't eat pork."),
     ("I need a wheelchair ramp", "I need a wheelchair ramp."),
     ("I got married in June", "I got married in June."),
+    ("We booked the Classic package", "We booked the Classic package."),
+    ("we took the Signature package", "We took the Signature package."),
+    ("My bike is a Bosch, just so you know", "My bike is a Bosch."),
     ("I'm arriving on Friday at 6pm", "I'm arriving on Friday at 6pm."),
     ("I’m a nurse", "I'm a nurse."),
     ("vivo en Sevilla", "Vivo en Sevilla."),
@@ -45,7 +48,7 @@ DROPPED = [
     "I have a question", "I don't know", "I can't find the menu", "I paid yesterday", "I have just sent it",
     "I'm going to the shop", "I was thinking about it", "my order is late", "My room is dirty", "I have to go",
     "I'll be back", "The weather is nice.", "It's Max", "Thursday", "Me gustaría reservar una mesa",
-    "Tengo una pregunta", "¿Dónde vivo?", "मुझे कमरा चाहिए", "मेरा नाम क्या है?", "मैं ठीक हूँ",
+    "We took the train", "Tengo una pregunta", "¿Dónde vivo?", "मुझे कमरा चाहिए", "मेरा नाम क्या है?", "मैं ठीक हूँ",
 ]  # fmt: skip
 
 CORRECTED = [  # said, kept, what it takes back

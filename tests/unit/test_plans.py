@@ -185,6 +185,57 @@ def test_no_sum_is_made_of_a_price_that_is_not_plain(price: str) -> None:
     assert carried_through("How much do 3 nights in the suite cost?", f"# Prices\n\n{price}\n") is None
 
 
+def test_a_price_in_a_heading_is_that_of_the_heading() -> None:
+    weddings = (
+        "# Weddings\n\n### Petite – £850\nFour hours.\n\n### Classic – £1,450\nEight hours.\n\n- Extra hour £120\n"
+    )
+    assert "*Petite is cheaper, by £600.*" in told("Which is cheaper, Petite or Classic?", weddings)
+    assert "*Petite: £850*" in told("Which wedding is cheapest?", weddings)
+    assert "Total: £1,690" in told("What do the Classic and 2 extra hours cost?", weddings)
+
+
+def test_a_sentence_above_a_table_gives_its_prices_their_unit() -> None:
+    menus = "Prices per person, VAT included.\n\n| Menu | Price |\n|---|---|\n| Green | €16.50 |\n| Blue | €19 |\n"
+    assert "40 people × €16.50 = €660" in told("How much is the Green menu for 40 people?", menus)
+    assert carried_through("How much is the Green menu for 40 people?", menus.partition("\n\n")[2]) is None
+
+
+def test_a_price_a_month_is_no_monday() -> None:
+    plans = "| Plan | Price a month |\n|---|---|\n| Light | 55 € |\n| Regular | 95 € |\n\n- Joining fee 40 €, once\n"
+    assert "*Light: 55 € per month*" in told("Which plan is the cheapest?", plans)
+    assert "Total: 325 €" in told("What would the first 3 months on Regular cost with the joining fee?", plans)
+
+
+@pytest.mark.parametrize(("weight", "sum_"), [("20 lb", "2 nights × $38"), ("60 lb", "2 nights × $44")])
+def test_a_size_chooses_the_price_whose_bounds_it_is_within(weight: str, sum_: str) -> None:
+    rates = "| Guest | Price per night |\n|---|---|\n| Dog up to 25 lb | $38 |\n| Dog 26–60 lb | $44 |\n"
+    assert sum_ in told(f"How much are 2 nights for a {weight} dog?", rates)
+    assert carried_through("How much are 2 nights for a 90 lb dog?", rates) is None
+
+
+def test_what_is_left_of_ones_own_total_needs_no_word_of_the_deposit() -> None:
+    quote = "| Item | Amount |\n|---|---|\n| Total | €1,890 |\n\nDeposit of €567 received on 2 May 2026.\n"
+    assert "*€1,323*" in told("How much do I still have to pay?", quote)
+    contract = "Total price: £2,380. First instalment: £595, paid. Second instalment: £595, due in June."
+    assert "*£1,785*" in told("How much do we still owe after the first instalment?", contract)
+
+
+def test_another_offers_price_is_no_condition_and_a_surcharge_is() -> None:
+    text = told(
+        "How much is the taster evening for 3 people?",
+        "## Taster evening\n\n45€ per person.\n\n## Parties\n\nFrom 6 people, 38€ per person.\n\n## Holidays\n\n"
+        "A surcharge of 8€ per person.\n",
+    )
+    assert "3 people × 45€ = 135€" in text
+    assert "38€" not in text
+    assert "A surcharge of 8€ per person." in text
+
+
+def test_a_line_that_names_a_list_is_what_the_list_is_of() -> None:
+    clay = "Clay, 10 kg bag\n\nWhite stoneware   12 €\nPorcelain   24 €\n"
+    assert "*Porcelain: 24 €*" in told("Which clay is the most expensive?", clay)
+
+
 def test_two_documents_that_disagree_give_no_sum() -> None:
     now, before = "## Spa\n\n- Massage: €35\n", "## Spa 2023\n\n- Massage: €29\n"
     assert "2 × €35 = €70" in told("How much are 2 massages?", now)

@@ -53,6 +53,37 @@ async def test_a_question_without_an_answer_is_named_beside_the_one_that_has_one
     assert replied.unanswered == ("Do you rent kayaks?",)
 
 
+async def test_a_question_whose_subject_is_quoted_is_not_named_as_open() -> None:
+    replied = await ask("Do u fix a garage and how much does parking cost?", PARKING + " The garage is dry.")
+    assert replied.extracts
+    assert replied.unanswered == ()
+
+
+async def test_what_is_left_open_is_named_in_the_words_of_the_person() -> None:
+    replied = await ask("How much does parking cost and which kayaks are those?", PARKING)
+    assert replied.unanswered == ("which kayaks are those?",)
+
+
+async def test_a_remark_beside_a_question_does_not_hide_its_answer() -> None:
+    remark = "my niece is coming over with her old red tractor and eleven friends"
+    assert quoted(await ask(f"How much does parking cost? {remark}", PARKING)) == [PARKING]
+
+
+async def test_neighbours_that_the_question_does_not_tell_apart_are_all_quoted() -> None:
+    def package(name: str, hours: int) -> Candidate:
+        text = f"{hours} hours with one photographer in the package."
+        return Candidate(name, text, ("Weddings", name), cosine=0.9, score=0.9)
+
+    async def search(question: str) -> tuple[list[float], list[Candidate]]:
+        return _bag(question), [package("Petite", 4), package("Classic", 8)]
+
+    async def answered(known: str) -> list[str]:
+        return quoted(await reply("How many hours are in my package?", (), search, by_words, known))
+
+    assert len(await answered("")) == 2
+    assert await answered("We booked the Classic package.") == ["8 hours with one photographer in the package."]
+
+
 async def test_both_things_of_one_question_are_answered() -> None:
     breakfast = "Breakfast costs 9 euros a person."
     assert set(quoted(await ask("How much are parking and breakfast?", PARKING, breakfast))) == {PARKING, breakfast}

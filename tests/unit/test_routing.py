@@ -5,7 +5,9 @@ import pytest
 
 from agents.orchestrator import words
 from agents.orchestrator.routing import Router, asks
+from mesh.contracts import Source
 from mesh.ports import Vector
+from mesh.skills import Card
 
 QUESTIONS = Path(__file__).parent / "data" / "answers" / "questions.jsonl"
 
@@ -37,6 +39,29 @@ class Embedded:
         return [[float(x) for x in self._model.query(text)] for text in texts]
 
     queries = documents = alike
+
+
+@pytest.mark.parametrize(
+    ("text", "may_note"),
+    [
+        ("Silver service with pick up. I live 5 miles away, total?", False),
+        ("Can you remember that I hate olives?", True),
+        ("I live 5 miles away.", True),
+    ],
+)
+async def test_a_question_is_not_answered_by_noting_what_stands_beside_it(text: str, may_note: bool) -> None:
+    class Alike:
+        async def alike(self, texts: tuple[str, ...]) -> list[Vector]:
+            return [[1.0] for _ in texts]
+
+    router = Router(Alike())  # type: ignore[arg-type]  # only `alike` is asked for
+    cards = {hears: Card(summary="", examples=("x", "y"), hears=hears) for hears in ("question", "statement")}
+    assert ("statement" in [name for name, _ in await router.ranked(text, cards)]) is may_note
+
+
+def test_the_source_line_names_files_only() -> None:
+    sources = tuple(Source(kind="document", name="a.md", section=section) for section in ("One", "Two"))
+    assert words.with_source("Yes.", sources) == "Yes.\n\n_Source: a.md_"
 
 
 async def test_small_talk_is_told_from_questions() -> None:
