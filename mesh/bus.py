@@ -22,6 +22,7 @@ from pydantic_core import from_json, to_json
 from redis import exceptions as broken
 from redis.asyncio import Redis
 
+from mesh import clock
 from mesh.connections import Batched, Line, connect
 from mesh.envelope import Failed, Ok, Outcome, Request
 from mesh.errors import Crashed, Unavailable
@@ -43,22 +44,23 @@ HANDED_MS = 5_000
 """How long a job that was rung out is kept for whoever heard the bell, before anybody may claim it."""
 
 # KEYS: job, queue, bell, waiting, result, retry, in-progress.
-# ARGV: job id, body, body's life ms, score ms, inbox or '', a hand-over's life ms, a retry count's life s.
+# ARGV: job id, body, body's life ms, inbox or '', a hand-over's life ms, a retry count's life s.
 # Enqueued unless it is queued or running already. When nobody has rung yet, a worker is probably waiting: the bell then
 # carries the job itself, already claimed for whoever hears it, which saves a round trip. A kept result is not handed
 # over here: the worker finds it when it claims the job, and asks the gate first.
 ENQUEUE = """
-local inbox = ARGV[5]
+local time = redis.call('TIME')
+local inbox = ARGV[4]
 if inbox ~= '' then
   redis.call('SADD', KEYS[4], inbox)
   redis.call('PEXPIRE', KEYS[4], ARGV[3])
 end
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-  redis.call('ZADD', KEYS[2], ARGV[4], ARGV[1])
+  redis.call('ZADD', KEYS[2], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[1])
   if redis.call('EXISTS', KEYS[3], KEYS[5], KEYS[6], KEYS[7]) == 0 then
-    redis.call('SET', KEYS[7], '{handed}', 'PX', ARGV[6])
-    redis.call('SET', KEYS[6], 1, 'EX', ARGV[7])
+    redis.call('SET', KEYS[7], '{handed}', 'PX', ARGV[5])
+    redis.call('SET', KEYS[6], 1, 'EX', ARGV[6])
     redis.call('LPUSH', KEYS[3], ARGV[1] .. '\\n' .. ARGV[2])
   elseif redis.call('LLEN', KEYS[3]) < {tokens} then
     redis.call('LPUSH', KEYS[3], '1')
@@ -154,6 +156,7 @@ class Bus:
         return self._redis
 
     async def __aenter__(self) -> Bus:
+        await clock.look(self._redis)
         self._reader = asyncio.create_task(self._read_inbox(), name="bus-inbox")
         return self
 
@@ -177,7 +180,7 @@ class Bus:
         self._open.setdefault(job_id, []).append(future)
         self._asked[job_id] = request
         try:
-            async with asyncio.timeout(max(0.0, request.deadline - time.time())):
+            async with asyncio.timeout(max(0.0, request.deadline - clock.now())):
                 await self._submit(request, self._inbox)
                 return unpack_result(await future)
         except TimeoutError:
@@ -195,12 +198,11 @@ class Bus:
 
     async def _submit(self, request: Request, inbox: str) -> None:
         job_id = request.job_id
-        now = int(time.time() * 1000)
-        life = max(60_000, int(request.deadline * 1000) - now + 60_000)
+        life = max(60_000, int((request.deadline - clock.now()) * 1000) + 60_000)
         try:
             await self._enqueue(
                 keys=enqueue_keys(queue_of(request.skill.partition(".")[0]), job_id),
-                args=[job_id, pack(request), min(life, JOB_KEPT_MS), now, inbox, HANDED_MS, RETRIES_KEPT_S],
+                args=[job_id, pack(request), min(life, JOB_KEPT_MS), inbox, HANDED_MS, RETRIES_KEPT_S],
             )
         except broken.RedisError as error:
             raise Unavailable(detail=f"redis: {type(error).__name__}") from error

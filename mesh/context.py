@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from mesh import clock
 from mesh.access import Grant
 from mesh.envelope import Failed, Ok, Request, digest
 from mesh.errors import TimedOut, rebuild
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mesh.envelope import Wire
 
 Own = TypeVar("Own")
+RESERVED_S = 0.5
+
 In = TypeVar("In", bound="Wire")
 Out = TypeVar("Out", bound="Wire")
 
@@ -41,8 +43,14 @@ class Context(Generic[Own]):
 
     async def tell(self, skill: Skill[In, Any], payload: In, *, within: timedelta | None = None) -> None:
         """Enqueues and does not wait. The work has its own deadline: the asker's turn may be over by then."""
-        child = self.child(skill, payload, deadline=time.time() + (within or skill.within).total_seconds())
+        child = self.child(skill, payload, deadline=clock.now() + (within or skill.within).total_seconds())
         await self.bus.tell(child)
+
+    @property
+    def _before_own_end(self) -> float:
+        """A little earlier than one's own deadline, so that there is time to say that another was too late."""
+        left = self.request.deadline - clock.now()
+        return self.request.deadline - min(RESERVED_S, max(0.0, left / 10))
 
     def child(self, skill: Skill[In, Any], payload: In, *, deadline: float | None = None) -> Request:
         """The key hashes the parent's, so that a restarted turn attaches to work that is already done."""
@@ -53,7 +61,7 @@ class Context(Generic[Own]):
             payload=body,
             trace=self.request.trace,
             key=digest(self.request.key, skill.name, payload.model_dump_json()),
-            deadline=deadline or min(self.request.deadline, time.time() + skill.within.total_seconds()),
+            deadline=deadline or min(self._before_own_end, clock.now() + skill.within.total_seconds()),
         )
 
 

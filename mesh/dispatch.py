@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from mesh import clock
 from mesh.access import Gate
 from mesh.context import Context
 from mesh.envelope import Failed, Ok, Request, Wire, pseudonym
@@ -43,6 +44,8 @@ class Agent(Generic[Own]):
     name: str
     opens: Callable[[Parts], AbstractAsyncContextManager[Own]]
     handlers: dict[str, tuple[Skill[Any, Any], Handler]] = field(default_factory=dict)
+    at_once: int = 32
+    """Jobs that one worker of it runs at the same time."""
 
     def handles(
         self, skill: Skill[In, Out]
@@ -120,7 +123,7 @@ class Dispatcher:
         return outcome
 
     async def _admitted(self, request: Request) -> Wire:
-        left = request.deadline - time.time()
+        left = request.deadline - clock.now()
         if left <= 0:
             raise TimedOut(detail="the deadline had passed before the work began")
         found = self._agent.handlers.get(request.skill)

@@ -15,6 +15,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from mesh import scripts
 from mesh.contracts import Line, Reply
 from mesh.errors import MeshError, Unavailable
 
@@ -23,68 +24,10 @@ KEPT_MS = 7 * 24 * 3600 * 1000
 LEASE_MS = 10_000
 RENEW_S = 3.0
 WINDOW_LINES = 12
-
-# KEYS: lease, fence. ARGV: life ms. The token, or 0 when somebody holds the lease.
-LEASE = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-local token = redis.call('INCR', KEYS[2])
-redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
-return token
-"""
-
-# KEYS: lease. ARGV: token, life ms (0: give it back).
-RENEW = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if ARGV[2] == '0' then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 1
-"""
-
-# KEYS: lease, queue, current turn, due. ARGV: token, chat, turn prefix, now ms.
-# The turn to go on with, or a new one; nil when the chat has nothing left, and then the lease is given back in the
-# same step, so that no message can fall between the look and the leave.
-CLAIM = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return redis.error_reply('LEASELOST') end
-local turn = redis.call('GET', KEYS[3])
-if not turn then
-  turn = redis.call('LPOP', KEYS[2])
-  if not turn then
-    redis.call('ZREM', KEYS[4], ARGV[2])
-    redis.call('DEL', KEYS[1])
-    return false
-  end
-  redis.call('SET', KEYS[3], turn)
-  redis.call('HSET', ARGV[3] .. turn, 'chat', ARGV[2], 'message', turn, 'state', 'planned', 'planned_at', ARGV[4])
-end
-local key = ARGV[3] .. turn
-redis.call('HINCRBY', key, 'claims', 1)
-return {turn, redis.call('HGETALL', key)}
-"""
-
-# KEYS: lease, turn, current turn, message, window, dead, sent index.
-# ARGV: token, from, to, now ms, kept ms, ended 1/0, lines kept, turn id, then field-value pairs.
-ADVANCE = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if redis.call('HGET', KEYS[2], 'state') ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[2], 'state', ARGV[3], ARGV[3] .. '_at', ARGV[4])
-for i = 9, #ARGV, 2 do
-  if ARGV[i] == '+line' then
-    redis.call('RPUSH', KEYS[5], ARGV[i + 1])
-  else
-    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
-  end
-end
-if ARGV[3] == 'sending' then redis.call('HINCRBY', KEYS[2], 'attempts', 1) end
-if ARGV[6] == '1' then
-  redis.call('DEL', KEYS[3])
-  redis.call('HSET', KEYS[4], 'state', ARGV[3])
-  redis.call('PEXPIRE', KEYS[2], ARGV[5])
-  redis.call('LTRIM', KEYS[5], -tonumber(ARGV[7]), -1)
-  redis.call('PEXPIRE', KEYS[5], ARGV[5])
-  if ARGV[3] == 'dead' or redis.call('HGET', KEYS[2], 'dead_letter') then redis.call('LPUSH', KEYS[6], ARGV[8]) end
-  if ARGV[3] == 'sent' then redis.call('SET', KEYS[7], ARGV[8], 'PX', ARGV[5]) end
-end
-return 1
-"""
+MOST_MESSAGES = 20
+"""Of one turn."""
+MOST_MERGES = 3
+"""How often a newer message may make a draft stale: somebody who never stops writing is answered all the same."""
 
 
 STEPS = ("planned", "ready", "sending", "sent", "dead")
@@ -94,6 +37,15 @@ class LeaseLost(MeshError):
     """Another worker has the chat now: stop, and change nothing."""
 
     code = "lease_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Several short messages in a row are answered once: when nothing more came for `seconds`, and after `longest` in
+    any case. 0: each message by itself."""
+
+    seconds: float = 0.0
+    longest: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +59,10 @@ class TurnRecord:
     reply: Reply | None
     claims: int
     attempts: int
+    messages: tuple[str, ...] = ()
+    """Ids of all messages that it answers, in order."""
+    kind: str = ""
+    """Of its first message (see `mesh.ledger.kind_of`), or `cancelled`."""
     provider_id: str = ""
     reason: str = ""
     delivery: str = ""
@@ -118,6 +74,8 @@ class TurnRecord:
     sent_at: float = 0.0
     dead_at: float = 0.0
     first_intent_at: float = 0.0
+    claimed_at: float = 0.0
+    """When it was taken up last. As all times here by Redis's clock: never compare them to another."""
 
     @property
     def recipient(self) -> str:
@@ -131,21 +89,25 @@ class TurnRecord:
 class Leases:
     """Gives out chats, each to one holder at a time."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._take = redis.register_script(LEASE)
-        self.renew = redis.register_script(RENEW)
-        self.claim = redis.register_script(CLAIM)
-        self.advance = redis.register_script(ADVANCE)
+    def __init__(self, redis: Redis, quiet: Quiet) -> None:
+        self.quiet = quiet
+        self._take = redis.register_script(scripts.LEASE)
+        self.renew = redis.register_script(scripts.RENEW)
+        self.claim = redis.register_script(scripts.CLAIM)
+        self.gather = redis.register_script(scripts.GATHER)
+        self.once = redis.register_script(scripts.ONCE)
+        self.advance = redis.register_script(scripts.ADVANCE)
 
     @asynccontextmanager
     async def hold(self, chat: str) -> AsyncIterator[Lease | None]:
         """None when another holder has the chat: it will find what was added."""
+        asked_at = time.monotonic()
         with reachable():
             token = await self._take(keys=[lease_key(chat), FENCE], args=[LEASE_MS])
         if not token:
             yield None
             return
-        lease = Lease(self, chat, str(token))
+        lease = Lease(self, chat, str(token), asked_at)
         renewer = asyncio.create_task(lease.keep(), name=f"lease {token}")
         try:
             yield lease
@@ -160,28 +122,65 @@ class Leases:
 class Lease:
     """The right to change one chat's turn, until it is lost."""
 
-    def __init__(self, leases: Leases, chat: str, token: str) -> None:
+    def __init__(self, leases: Leases, chat: str, token: str, held_at: float) -> None:
         self._leases = leases
         self.chat = chat
         self._token = token
+        self._held_at = held_at
 
     async def keep(self) -> None:
         while True:
             await asyncio.sleep(RENEW_S)
             with contextlib.suppress(RedisError):
-                await self._leases.renew(keys=[lease_key(self.chat)], args=[self._token, LEASE_MS])
+                asked_at = time.monotonic()
+                if await self._leases.renew(keys=[lease_key(self.chat)], args=[self._token, LEASE_MS]):
+                    self._held_at = asked_at
+
+    def check(self) -> None:
+        """For what no script can fence, such as a send: raises `LeaseLost` when this process was held up for so long
+        that another may have the chat by now."""
+        if time.monotonic() - self._held_at > LEASE_MS / 1000:
+            raise LeaseLost(detail="held up for longer than the lease")
 
     async def next(self) -> TurnRecord | None:
-        """The turn to work on; None when the chat is done, and then the lease is gone. Raises `LeaseLost`."""
-        with reachable():
-            claimed = await self._leases.claim(
-                keys=[lease_key(self.chat), queue_key(self.chat), current_key(self.chat), DUE],
-                args=[self._token, self.chat, TURN, now_ms()],
-            )
+        """The turn to work on, once its person is quiet; None when the chat is done, and then the lease is gone. Raises
+        `LeaseLost`."""
+        while isinstance(claimed := await self._claim(), int):
+            await asyncio.sleep(claimed / 1000)
         if claimed is None:
             return None
         turn_id, flat = claimed
         return record_of(turn_id.decode(), dict(zip(flat[::2], flat[1::2], strict=True)))
+
+    async def _claim(self) -> Any:
+        quiet = self._leases.quiet
+        with reachable():
+            return await self._leases.claim(
+                keys=[lease_key(self.chat), queue_key(self.chat), current_key(self.chat), DUE],
+                args=[
+                    *(self._token, self.chat, TURN, MESSAGE),
+                    *(int(quiet.seconds * 1000), int(quiet.longest * 1000), MOST_MESSAGES),
+                ],
+            )
+
+    async def gather(self, turn: TurnRecord) -> bool:
+        """Whether the person wrote on, or cancelled, before the reply was under way: then the turn is planned again,
+        with what they wrote. Raises `LeaseLost`."""
+        with reachable():
+            taken = await self._leases.gather(
+                keys=[lease_key(self.chat), queue_key(self.chat), turn_key(turn.turn_id)],
+                args=[
+                    *(self._token, MESSAGE, turn.turn_id),
+                    *(int(self._leases.quiet.seconds * 1000), MOST_MESSAGES, MOST_MERGES),
+                ],
+            )
+        return bool(taken)
+
+    async def first_time(self, turn: TurnRecord, what: str) -> bool:
+        """For what may be done once in a turn, whoever works on it. Raises `LeaseLost`."""
+        with reachable():
+            keys = [lease_key(self.chat), turn_key(turn.turn_id)]
+            return bool(await self._leases.once(keys=keys, args=[self._token, what]))
 
     async def planned(self, turn: TurnRecord, reply: Reply, *, gave_up: bool = False) -> None:
         """`gave_up`: the reply is an apology, and the turn becomes a dead letter all the same."""
@@ -193,8 +192,7 @@ class Lease:
 
     async def sending(self, turn: TurnRecord) -> None:
         """The intent is stored before the provider is asked."""
-        first = {} if turn.first_intent_at else {"first_intent_at": str(now_ms())}
-        await self._advance(turn, "ready", "sending", first)
+        await self._advance(turn, "ready", "sending", {})
 
     async def not_sent(self, turn: TurnRecord) -> None:
         await self._advance(turn, "sending", "ready", {})
@@ -231,7 +229,6 @@ class Lease:
                     lease_key(self.chat),
                     turn_key(turn.turn_id),
                     current_key(self.chat),
-                    message_key(turn.turn_id),
                     window_key(self.chat),
                     DEAD,
                     sent_key(sent_as),
@@ -240,11 +237,11 @@ class Lease:
                     self._token,
                     from_,
                     to,
-                    now_ms(),
                     KEPT_MS,
                     int(to in ("sent", "dead")),
                     WINDOW_LINES,
                     turn.turn_id,
+                    MESSAGE,
                     *pairs,
                 ],
             )
@@ -254,15 +251,25 @@ class Lease:
 
 # ── keys and forms ────────────────────────────────────────────────────────────────────────────────────────────────
 
-DUE, FENCE, DEAD, TURN = "mesh:due", "mesh:fence", "mesh:dead", "mesh:turn:"
+DUE, FENCE, DEAD, TURN, MESSAGE = "mesh:due", "mesh:fence", "mesh:dead", "mesh:turn:", "mesh:in:"
+QUEUES = ("mesh:chat:", ":queue")
+"""What stands before and after a chat, in the name of its list of messages."""
 
 
 def message_key(message_id: str) -> str:
-    return f"mesh:in:{message_id}"
+    return MESSAGE + message_id
 
 
 def queue_key(chat: str) -> str:
-    return f"mesh:chat:{chat}:queue"
+    return chat.join(QUEUES)
+
+
+def overflow_key(chat: str) -> str:
+    return f"mesh:chat:{chat}:over"
+
+
+def client_key(client: str) -> str:
+    return f"mesh:client:{client}:chats"
 
 
 def current_key(chat: str) -> str:
@@ -285,10 +292,6 @@ def sent_key(provider_id: str) -> str:
     return f"mesh:sent:{provider_id}"
 
 
-def now_ms() -> int:
-    return int(time.time() * 1000)
-
-
 def said_and_answered(said: str, reply: Reply) -> tuple[Line, ...]:
     return (Line(who="person", text=said), Line(who="mesh", text=reply.text))
 
@@ -303,6 +306,8 @@ def record_of(turn_id: str, raw: dict[bytes, bytes], accepted_at: float = 0.0) -
         reply=Reply.model_validate_json(reply) if reply else None,
         claims=int(fields.get("claims", 0)),
         attempts=int(fields.get("attempts", 0)),
+        messages=tuple(fields.get("messages", turn_id).split("\n")),
+        kind=fields.get("kind", ""),
         provider_id=fields.get("provider_id", ""),
         reason=fields.get("reason", ""),
         delivery=fields.get("delivery", ""),
@@ -310,6 +315,7 @@ def record_of(turn_id: str, raw: dict[bytes, bytes], accepted_at: float = 0.0) -
         accepted_at=accepted_at,
         **{f"{step}_at": int(fields.get(f"{step}_at", 0)) / 1000 for step in STEPS},
         first_intent_at=int(fields.get("first_intent_at", 0)) / 1000,
+        claimed_at=int(fields.get("claimed_at", 0)) / 1000,
     )
 
 

@@ -6,15 +6,19 @@ the chat's lease (see `mesh.lease`).
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import time
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from mesh.bus import BELL_TOKENS, enqueue_keys, pack
+from mesh import clock, scripts
+from mesh.bus import enqueue_keys, pack
 from mesh.connections import Batched, answer
 from mesh.contracts import TAKE_TURNS, Line
 from mesh.envelope import MESH, Request, digest, new_trace
@@ -22,13 +26,16 @@ from mesh.lease import (
     DEAD,
     DUE,
     KEPT_MS,
+    QUEUES,
     TURN,
     Lease,
     Leases,
+    Quiet,
     TurnRecord,
+    client_key,
     lease_key,
     message_key,
-    now_ms,
+    overflow_key,
     queue_key,
     reachable,
     record_of,
@@ -44,34 +51,10 @@ _RANK = ("queued", "sending", "sent", "delivered", "read")
 _ENDED = ("failed", "undelivered")
 
 RECENT = "mesh:recent"
-RECENT_KEPT = 500
+OPT_WORDS = ("stop", "start", "unsubscribe", "stopall", "unstop")
+"""Written alone they are about being written to, and nothing else."""
 
-# KEYS: message, chat's queue, due, recent, job, arq's queue, bell.
-# ARGV: message id, chat, body, now ms, kept ms, job id, job, job's life ms.
-ACCEPT = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'chat', ARGV[2], 'body', ARGV[3], 'at', ARGV[4], 'state', 'accepted')
-redis.call('PEXPIRE', KEYS[1], ARGV[5])
-redis.call('RPUSH', KEYS[2], ARGV[1])
-redis.call('ZADD', KEYS[3], 'NX', ARGV[4], ARGV[2])
-redis.call('LPUSH', KEYS[4], ARGV[1])
-redis.call('LTRIM', KEYS[4], 0, {kept} - 1)
-redis.call('SET', KEYS[5], ARGV[7], 'PX', ARGV[8])
-redis.call('ZADD', KEYS[6], ARGV[4], ARGV[6])
-if redis.call('LLEN', KEYS[7]) < {tokens} then redis.call('LPUSH', KEYS[7], '1') end
-return 1
-""".replace("{tokens}", str(BELL_TOKENS)).replace("{kept}", str(RECENT_KEPT))
-
-# KEYS: sent index. ARGV: turn prefix, state, its rank, error code. Delivery only moves forward.
-DELIVERED = """
-local turn = redis.call('GET', KEYS[1])
-if not turn then return 0 end
-local key = ARGV[1] .. turn
-local rank = tonumber(redis.call('HGET', key, 'delivery_rank') or '-1')
-if tonumber(ARGV[3]) <= rank then return 0 end
-redis.call('HSET', key, 'delivery', ARGV[2], 'delivery_rank', ARGV[3], 'delivery_error', ARGV[4])
-return 1
-"""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +66,32 @@ class Accepted:
     turn: TurnRecord | None
 
 
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many messages may wait: in one chat, and of one client in all of its chats."""
+
+    chat: int = 50
+    client: int = 200
+
+
+NEVER_QUIET, USUAL_CAPS = Quiet(), Caps()
+LOOKING, LOOKED, SEEN = "mesh:catch-up:looking", "mesh:catch-up:looked", "mesh:catch-up:seen"
+CANCELS = "mesh:cancel"
+"""The channel on which a chat is named when its person cancels."""
+
+
 class Ledger:
     """Over a Redis client that it does not own. Raises `Unavailable` when Redis can't be reached or is full."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, *, quiet: Quiet = NEVER_QUIET, caps: Caps = USUAL_CAPS) -> None:
         self._redis = redis
-        self._accept = Batched(redis, ACCEPT)
-        self._leases = Leases(redis)
-        self._delivered = redis.register_script(DELIVERED)
+        self._caps = caps
+        self._accept = Batched(redis, scripts.ACCEPT)
+        self._leases = Leases(redis, quiet)
+        self._delivered = redis.register_script(scripts.DELIVERED)
+        self._overdue = redis.register_script(scripts.OVERDUE)
+        self._look = redis.register_script(scripts.LOOK)
+        self._looked = redis.register_script(scripts.LOOKED)
 
     async def close(self) -> None:
         await self._accept.close()
@@ -98,30 +99,36 @@ class Ledger:
     # ── the gateway's side ────────────────────────────────────────────────────────────────────────────────────
 
     async def accept(self, message: Inbound) -> bool:
-        """Durable and deduplicated when it returns; False for a message that was accepted before."""
-        now = now_ms()
+        """Durable and deduplicated when it returns; False for a message that was accepted before. One that is over the
+        caps is kept, and answered together with the others that are: by a word that it was too much."""
         request = _turn_request(message.chat, message.message_id)
         with reachable():
-            new = await self._accept(
+            result = await self._accept(
                 [
                     message_key(message.message_id),
                     queue_key(message.chat),
                     DUE,
                     RECENT,
                     *enqueue_keys(TAKE_TURNS.queue, request.job_id)[:3],
+                    client_key(message.sender),
+                    overflow_key(message.chat),
+                    CANCELS,
                 ],
                 [
                     message.message_id,
                     message.chat,
                     _pack_inbound(message),
-                    now,
+                    kind_of(message),
                     KEPT_MS,
                     request.job_id,
                     pack(request),
                     int(TURN_JOB_S * 1000),
+                    *QUEUES,
+                    self._caps.chat,
+                    self._caps.client,
                 ],
             )
-        return bool(new)
+        return bool(result)
 
     async def delivered(self, delivery: Delivery) -> None:
         """Callbacks come out of order: a later state is never undone by an earlier one."""
@@ -155,6 +162,52 @@ class Ledger:
             body = await answer(self._redis.hget(message_key(message_id), "body"))
         return _unpack_inbound(body) if body else None
 
+    async def messages(self, turn: TurnRecord) -> list[Inbound]:
+        """Those of a turn that are still kept, in order."""
+        found = [await self.message(message_id) for message_id in turn.messages]
+        return [message for message in found if message]
+
+    async def left_out(self, chat: str) -> int:
+        """How many messages of a chat were over the cap, since it was last asked."""
+        with reachable():
+            return int(await answer(self._redis.getdel(overflow_key(chat))) or 0)
+
+    async def begin_look(self, every_s: float) -> float | None:
+        """For who looks at what the provider received: since when, in seconds since the epoch; 0 when nobody ever did.
+        None when another has looked in this period."""
+        with reachable():
+            since = await self._look(keys=[LOOKING, LOOKED], args=[int(every_s * 900)])
+        return None if since is None else since / 1000
+
+    async def end_look(self, ids: list[str]) -> set[str]:
+        """Those of them that the look before has seen, too."""
+        with reachable():
+            before = await self._looked(keys=[LOOKING, LOOKED, SEEN], args=ids)
+        return {id_ for id_, seen in zip(ids, before, strict=True) if seen}
+
+    async def leave(self, ids: list[str]) -> None:
+        """Messages that are not this mesh's to answer: they came before it."""
+        with reachable():
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for message_id in ids:
+                    pipe.hsetnx(message_key(message_id), "state", "before")
+                    pipe.pexpire(message_key(message_id), KEPT_MS, nx=True)
+                await pipe.execute()
+
+    async def cancels(self) -> AsyncIterator[str]:
+        """Chats whose person cancels, as it happens. One may be missed while Redis can't be reached: the message is in
+        the chat's list all the same."""
+        while True:
+            try:
+                async with self._redis.pubsub() as channel:
+                    await channel.subscribe(CANCELS)
+                    async for heard in channel.listen():
+                        if heard["type"] == "message":
+                            yield heard["data"].decode()
+            except RedisError as error:
+                log.warning("! cancels can't be heard: %s", type(error).__name__)
+                await asyncio.sleep(1)
+
     async def is_known(self, provider_id: str) -> bool:
         """Whether a turn has already been settled with this message of the provider's."""
         with reachable():
@@ -163,7 +216,7 @@ class Ledger:
     async def overdue(self, older_than_s: float) -> list[str]:
         """Chats that are due for so long, and that nobody holds: the sweeper kicks them."""
         with reachable():
-            due = await self._redis.zrangebyscore(DUE, "-inf", now_ms() - int(older_than_s * 1000), 0, 200)
+            due = await self._overdue(keys=[DUE], args=[int(older_than_s * 1000), 200])
             chats = [chat.decode() for chat in due]
             held = await self._redis.mget([lease_key(chat) for chat in chats]) if chats else []
         return [chat for chat, lease in zip(chats, held, strict=True) if lease is None]
@@ -171,11 +224,12 @@ class Ledger:
     # ── looking ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def turn(self, message_id: str) -> TurnRecord | None:
-        """The turn that answers this message, once one has begun."""
+        """The turn that answers this message, once one has begun; perhaps together with others."""
         with reachable():
-            fields = await answer(self._redis.hgetall(turn_key(message_id)))
-            accepted = await answer(self._redis.hget(message_key(message_id), "at"))
-        return record_of(message_id, fields, int(accepted or 0) / 1000) if fields else None
+            accepted, turn_id = await answer(self._redis.hmget(message_key(message_id), ["at", "turn"]))
+            turn_id = (turn_id or message_id.encode()).decode()
+            fields = await answer(self._redis.hgetall(turn_key(turn_id)))
+        return record_of(turn_id, fields, int(accepted or 0) / 1000) if fields else None
 
     async def recent(self, limit: int = 50) -> list[Accepted]:
         """The messages accepted last, newest first: of the last 500 those that are still kept."""
@@ -183,13 +237,15 @@ class Ledger:
             ids = [each.decode() for each in await answer(self._redis.lrange(RECENT, 0, limit - 1))]
             async with self._redis.pipeline(transaction=False) as pipe:
                 for message_id in ids:
-                    pipe.hmget(message_key(message_id), ["body", "at"])
-                    pipe.hgetall(turn_key(message_id))
+                    pipe.hmget(message_key(message_id), ["body", "at", "turn"])
+                kept = [(id_, *found) for id_, found in zip(ids, await pipe.execute(), strict=True) if found[0]]
+                turns = [(turn or id_.encode()).decode() for id_, _, _, turn in kept]
+                for turn_id in turns:
+                    pipe.hgetall(turn_key(turn_id))
                 found = await pipe.execute()
         return [
-            _accepted(body, int(at) / 1000, turn)
-            for (body, at), turn in zip(found[::2], found[1::2], strict=True)
-            if body
+            _accepted(body, int(at) / 1000, turn_id, fields)
+            for (_, body, at, _), turn_id, fields in zip(kept, turns, found, strict=True)
         ]
 
     async def dead(self, limit: int = 100) -> list[str]:
@@ -213,7 +269,7 @@ def _turn_request(chat: str, key: str) -> Request:
         payload={"chat": chat},
         trace=new_trace(),
         key=digest(chat, key),
-        deadline=time.time() + TURN_JOB_S,
+        deadline=clock.now() + TURN_JOB_S,
     )
 
 
@@ -234,9 +290,19 @@ def _unpack_inbound(body: str | bytes) -> Inbound:
     return Inbound(**json.loads(body))
 
 
-def _accepted(body: bytes, at: float, turn: dict[bytes, bytes]) -> Accepted:
-    message = _unpack_inbound(body)
-    return Accepted(message, at, record_of(message.message_id, turn, at) if turn else None)
+def _accepted(body: bytes, at: float, turn_id: str, fields: dict[bytes, bytes]) -> Accepted:
+    return Accepted(_unpack_inbound(body), at, record_of(turn_id, fields, at) if fields else None)
+
+
+def kind_of(message: Inbound) -> str:
+    """What sets a message apart from those around it, so that it is answered by itself: `cancel`, another `command`, or
+    `media`; empty for plain text."""
+    said = message.text.strip().casefold()
+    if said == "/cancel":
+        return "cancel"
+    if said.startswith("/") or said in OPT_WORDS:
+        return "command"
+    return "media" if message.media else ""
 
 
 def _rank(state: str) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-
-import structlog
+from datetime import UTC, datetime
 
 _NUMBER = re.compile(r"\+?\d{8,15}(?!\w)")
 _QUIET = (
@@ -22,24 +21,12 @@ _QUIET = (
 )
 
 
-def set_up(process: str, level: str = "INFO") -> None:
-    """One line an event to standard error, through structlog's formatter for the standard library's loggers."""
-    shared: list[structlog.typing.Processor] = [
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="%Y-%m-%dT%H:%M:%S.%fZ", utc=True),
-        _no_numbers,
-    ]
-    formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            _line(process),
-        ],
-    )
+def set_up(process: str, level: str = "INFO", *, sparing: bool = False) -> None:
+    """One line an event, to standard error. `sparing`: strangers can cause its warnings, and must not fill the disk."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
+    handler.setFormatter(_Line(process))
+    if sparing:
+        handler.addFilter(Sparing())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
@@ -47,18 +34,41 @@ def set_up(process: str, level: str = "INFO") -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def _no_numbers(
-    _: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict
-) -> structlog.typing.EventDict:
-    """A net below the rule: what looks like a phone number is masked, wherever it came from."""
-    event["event"] = _NUMBER.sub("[number]", str(event.get("event", "")))
-    return event
+class _Line(logging.Formatter):
+    """With a net below the rule: what looks like a phone number is masked, wherever it came from."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC)
+        line = f"{at:%Y-%m-%dT%H:%M:%S.%fZ} {record.levelname.lower():<7} {self._process} {record.getMessage()}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return _NUMBER.sub("[number]", line)
 
 
-def _line(process: str) -> structlog.typing.Processor:
-    def render(_: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict) -> str:
-        trouble = event.get("exception")
-        text = f"{event['timestamp']} {event['level']:<7} {process} {event['event']}"
-        return f"{text}\n{trouble}" if trouble else text
+class Sparing(logging.Filter):
+    """Of each logger's warnings and errors, so many in so many seconds. The first one afterwards says how many were
+    left out."""
 
-    return render
+    def __init__(self, most: int = 20, seconds: float = 10.0) -> None:
+        super().__init__()
+        self._most = most
+        self._seconds = seconds
+        self._since: dict[tuple[str, int], float] = {}
+        self._count: dict[tuple[str, int], int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        kind = (record.name, record.levelno)
+        left_out = 0
+        if record.created - self._since.get(kind, 0.0) >= self._seconds:
+            left_out = max(0, self._count.get(kind, 0) - self._most)
+            self._since[kind], self._count[kind] = record.created, 0
+        self._count[kind] += 1
+        if left_out:
+            record.msg = f"{record.msg} left_out={left_out}"
+        return self._count[kind] <= self._most

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import logging
 import os
@@ -17,10 +18,10 @@ from redis.exceptions import RedisError
 
 from mesh import logs
 from mesh.errors import MeshError, Misconfigured
-from mesh.settings import SIMULATED_SID, Settings
+from mesh.settings import SIMULATED_SID, Settings, load
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    import uvicorn
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +32,31 @@ LISTENER = "ADIYAN_LISTENER_FD"
 """Names the listening socket that a supervisor holds for the gateway or the dashboard, across restarts of it."""
 
 
+def start(name: str) -> int:
+    """`adiyan run NAME`: joins a running mesh, or the configured addresses."""
+    return run(name, _gateway_settings() if name == GATEWAY else _joined(name))
+
+
+def _gateway_settings() -> Settings:
+    """As `_joined` has them, without what looks for a running mesh when they are complete: it imports a client for each
+    store, which would double the gateway's start."""
+    settings = load()
+    supervised = LISTENER in os.environ  # and then its environment is that of the mesh
+    complete = settings.redis_url and settings.twilio_auth_token and settings.public_url
+    if complete and (supervised or not (settings.adiyan_home / "mesh.json").exists()):
+        return settings
+    return _joined(GATEWAY)
+
+
+def _joined(name: str) -> Settings:
+    from mesh.up import AGENT_NEEDS, NEEDS, running_settings
+
+    return running_settings(*NEEDS.get(name, AGENT_NEEDS))[0]
+
+
 def run(name: str, settings: Settings) -> int:
     """Until a signal ends it. Returns the exit code; a `MeshError` is one line in the log."""
-    logs.set_up(name, settings.log_level)
+    logs.set_up(name, settings.log_level, sparing=name == GATEWAY)
     try:
         uvloop.run(_served(name, settings))
     except MeshError as error:
@@ -67,7 +90,7 @@ async def _agent(name: str, settings: Settings) -> None:
         gate = Gate(roster, system_owner=settings.system_owner, unknown_tier=settings.unknown_tier)
         async with agent.opens(parts) as own:
             await announce(bus.redis, agent.skills)
-            worker = MeshWorker(name, Dispatcher(agent, own, gate, bus), settings.redis_url)
+            worker = MeshWorker(name, Dispatcher(agent, own, gate, bus), settings.redis_url, max_jobs=agent.at_once)
             log.info("ready agent=%s skills=%d", name, len(agent.skills))
             say_ready()
             await worker.serve()
@@ -95,19 +118,23 @@ def load_agent(name: str, entries: list[dict[str, object]]) -> Any:
 async def _gateway(settings: Settings) -> None:
     from mesh.connections import connect
     from mesh.gateway.app import create_app
-    from mesh.ledger import Ledger
+    from mesh.gateway.door import configured
+    from mesh.ledger import Caps, Ledger
 
     redis = connect(settings.redis_url)
-    ledger = Ledger(redis)
+    ledger = Ledger(redis, caps=Caps(chat=settings.most_waiting))
     app = create_app(ledger, public_url=settings.public_url, auth_token=settings.twilio_auth_token)
+    gc.freeze()  # nothing of what was imported is ever garbage: no collection has to look through it
     try:
-        await _serve(app, settings.gateway_host, settings.gateway_port)
+        await _serve(configured(app, host=settings.gateway_host, port=settings.gateway_port))
     finally:
         await ledger.close()
         await redis.aclose()
 
 
 async def _dashboard(settings: Settings) -> None:
+    import uvicorn
+
     from mesh.configuration import agents
     from mesh.connections import connect
     from mesh.dashboard.app import create_app
@@ -126,8 +153,16 @@ async def _dashboard(settings: Settings) -> None:
         names=[settings.dashboard_host, *settings.dashboard_names.split()],
         chat_page=settings.twilio_api_base if simulated else "",
     )
+    config = uvicorn.Config(
+        app,
+        host=settings.dashboard_host,
+        port=settings.dashboard_port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=5,
+    )
     try:
-        await _serve(app, settings.dashboard_host, settings.dashboard_port)
+        await _serve(config)
     finally:
         await configured.close()
         await ledger.close()
@@ -149,13 +184,12 @@ def _agents_of(settings: Settings) -> Callable[[], Awaitable[list[dict[str, Any]
     return read
 
 
-async def _serve(app: FastAPI, host: str, port: int) -> None:
+async def _serve(config: uvicorn.Config) -> None:
     """Until a signal; on the supervisor's listener when there is one."""
-    import uvicorn
+    from uvicorn import Server
 
-    config = uvicorn.Config(app, host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=5)
     inherited = os.environ.get(LISTENER)
-    await uvicorn.Server(config).serve([socket.socket(fileno=int(inherited))] if inherited else None)
+    await Server(config).serve([socket.socket(fileno=int(inherited))] if inherited else None)
 
 
 def say_ready() -> None:

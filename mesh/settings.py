@@ -82,6 +82,16 @@ class Settings(BaseSettings):
 
     # behaviour
     turn_seconds: float = Field(default=60, gt=1, le=600, description="The longest that one turn may take.")
+    quiet_seconds: float = Field(
+        default=1.0, ge=0, le=5, description="Messages that follow one another so quickly are answered once. 0: never."
+    )
+    still_working_seconds: float = Field(
+        default=20, ge=0, le=300, description="When a person is told, once, that it takes longer. 0: never."
+    )
+    catch_up_seconds: float = Field(
+        default=15, ge=0, le=3600, description="How often the provider's list is looked at for lost webhooks. 0: never."
+    )
+    most_waiting: int = Field(default=50, ge=1, le=1000, description="Messages that may wait in one chat.")
     log_level: str = "INFO"
 
     _yaml: ClassVar[Path | None] = None

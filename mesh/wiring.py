@@ -112,8 +112,11 @@ class Parts:
         return channel
 
     def ledger(self) -> Ledger:
-        from mesh.ledger import Ledger
+        from mesh.lease import Quiet
+        from mesh.ledger import Caps, Ledger
 
-        ledger = Ledger(self.bus.redis)
+        ledger = Ledger(
+            self.bus.redis, quiet=Quiet(self.settings.quiet_seconds), caps=Caps(chat=self.settings.most_waiting)
+        )
         self._open.push_async_callback(ledger.close)
         return ledger

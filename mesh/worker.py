@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -32,6 +33,7 @@ from arq.utils import timestamp_ms
 from arq.worker import Worker, func
 from redis.exceptions import RedisError
 
+from mesh import clock
 from mesh.bus import (
     FAILURES_KEPT_S,
     FUNCTION,
@@ -59,6 +61,8 @@ log = logging.getLogger(__name__)
 
 CLAIM_MS = 10_000
 BEAT_S = 2.0
+CLOCK_EVERY = 15
+"""Beats between two looks at Redis's clock."""
 OUR_FAULT = (Crashed.code, TimedOut.code, Unavailable.code)
 """Outcomes that an operator should see; the others are answers."""
 MOST_TRIES = 5
@@ -66,31 +70,33 @@ MOST_TRIES = 5
 POLL_S = 1
 """How long a worker sleeps when no bell rings: the bound on the delay of a deferred job or a lost bell."""
 
-# KEYS: queue, bell. ARGV: now ms, room, claim ms, worker id, in-progress, job, retry and result prefixes, a retry
+# KEYS: queue, bell. ARGV: room, claim ms, worker id, in-progress, job, retry and result prefixes, a retry
 # count's life s. Takes back a job that was rung out while nobody listened, then scans past claimed jobs, page by page.
 # Returns fours: job id, record ('' when it expired), which try this is, a kept result or ''.
 CLAIM = """
-local out, offset, room = {}, 0, tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local out, offset, room = {}, 0, tonumber(ARGV[1])
 local oldest = redis.call('LINDEX', KEYS[2], -1)
 local cut = oldest and string.find(oldest, '\\n', 1, true)
 if cut then
   redis.call('RPOP', KEYS[2])
-  local key = ARGV[5] .. string.sub(oldest, 1, cut - 1)
+  local key = ARGV[4] .. string.sub(oldest, 1, cut - 1)
   if redis.call('GET', key) == '{handed}' then
-    redis.call('DEL', key, ARGV[7] .. string.sub(oldest, 1, cut - 1))
+    redis.call('DEL', key, ARGV[6] .. string.sub(oldest, 1, cut - 1))
   end
 end
 while room > 0 do
-  local page = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', offset, 100)
+  local page = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', offset, 100)
   for _, id in ipairs(page) do
     if room == 0 then break end
-    if redis.call('SET', ARGV[5] .. id, ARGV[4], 'NX', 'PX', ARGV[3]) then
+    if redis.call('SET', ARGV[4] .. id, ARGV[3], 'NX', 'PX', ARGV[2]) then
       room = room - 1
       out[#out + 1] = id
-      out[#out + 1] = redis.call('GET', ARGV[6] .. id) or ''
-      local first = redis.call('SET', ARGV[7] .. id, 1, 'NX', 'EX', ARGV[9])
-      out[#out + 1] = first and 1 or redis.call('INCR', ARGV[7] .. id)
-      out[#out + 1] = redis.call('GET', ARGV[8] .. id) or ''
+      out[#out + 1] = redis.call('GET', ARGV[5] .. id) or ''
+      local first = redis.call('SET', ARGV[6] .. id, 1, 'NX', 'EX', ARGV[8])
+      out[#out + 1] = first and 1 or redis.call('INCR', ARGV[6] .. id)
+      out[#out + 1] = redis.call('GET', ARGV[7] .. id) or ''
     end
   end
   if #page < 100 then break end
@@ -314,7 +320,7 @@ class MeshWorker(Worker):
     async def _claim_jobs(self, room: int) -> int:
         claimed: list[Any] = await self._claim(
             [self.queue_name, bell_of(self.queue_name)],
-            [timestamp_ms(), room, CLAIM_MS, self.id, *_PREFIXES, RETRIES_KEPT_S],
+            [room, CLAIM_MS, self.id, *_PREFIXES, RETRIES_KEPT_S],
         )
         for raw_id, record, tries, kept in zip(*(claimed[n::4] for n in range(4)), strict=True):
             self._begin(raw_id.decode(), record, tries, kept)
@@ -337,7 +343,9 @@ class MeshWorker(Worker):
         return f"mesh:worker:{self.agent}:{self.id}"
 
     async def _beat(self) -> None:
-        while True:
+        for number in itertools.count():
+            if number % CLOCK_EVERY == 0:
+                await clock.look(self._redis)
             keys = [in_progress_key_prefix + job_id for job_id, task in self.tasks.items() if not task.done()]
             if keys:
                 ours = await self._renew(keys=keys, args=[CLAIM_MS, self.id])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -12,8 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agents.orchestrator import words
+from agents.orchestrator.catching_up import keep_catching_up
 from agents.orchestrator.routing import Router
-from agents.orchestrator.turns import Driver
+from agents.orchestrator.turns import Driver, Patience
 from mesh.bus import Bus
 from mesh.cards import Cards, Routable
 from mesh.context import Context
@@ -57,20 +57,28 @@ class Desk:
 
 @asynccontextmanager
 async def open_desk(parts: Parts) -> AsyncIterator[Desk]:
-    ledger = parts.ledger()
-    driver = Driver(ledger, parts.channel(), turn_seconds=parts.settings.turn_seconds)
+    ledger, chosen = parts.ledger(), parts.settings
+    patience = Patience(still_working=chosen.still_working_seconds, turn=chosen.turn_seconds)
+    channel = parts.channel()
+    driver = Driver(ledger, channel, patience)
     router = Router(parts.embedder())
     roster = await parts.roster()
-    sweeper = asyncio.create_task(_sweep(ledger, parts.bus), name="sweeper")
+    beside = [
+        asyncio.create_task(_sweep(ledger, parts.bus), name="sweeper"),
+        asyncio.create_task(_hear_cancels(ledger, driver), name="cancels"),
+    ]
+    if chosen.catch_up_seconds:
+        catching_up = keep_catching_up(ledger, channel, chosen.twilio_number, chosen.catch_up_seconds)
+        beside.append(asyncio.create_task(catching_up, name="catching up"))
     try:
         yield Desk(driver, router, Cards(parts.bus.redis, roster.agents))
     finally:
-        sweeper.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await sweeper
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
 
 
-agent: Agent[Desk] = Agent("orchestrator", opens=open_desk)
+agent: Agent[Desk] = Agent("orchestrator", opens=open_desk, at_once=256)
 
 
 @agent.handles(TAKE_TURNS)
@@ -171,3 +179,8 @@ async def _sweep(ledger: Ledger, bus: Bus) -> None:
                 await bus.tell(turn_kick(chat))
         except MeshError as error:
             log.warning("! sweep failed code=%s detail=%s", error.code, error.detail)
+
+
+async def _hear_cancels(ledger: Ledger, driver: Driver) -> None:
+    async for chat in ledger.cancels():
+        driver.interrupt(chat)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agents.orchestrator import words
+from mesh import clock
 from mesh.context import Local
 from mesh.contracts import CLEAR_TO_SEND, CONVERSE, Reply, Turn
-from mesh.envelope import Failed, Request
-from mesh.errors import Ambiguous, Refused, Throttled
+from mesh.envelope import Failed, Ok, Request, digest
+from mesh.errors import Ambiguous, ChannelError, Refused, Throttled
 from mesh.lease import Lease, LeaseLost, TurnRecord
 from mesh.ledger import Ledger
 from mesh.ports import Channel
@@ -23,16 +26,35 @@ MOST_CLAIMS = 4
 MOST_SENDS = 30
 SETTLE_AFTER_S = 2.0
 """A provider may list a message a moment after it took it."""
+TYPING_SHOWS_S = 20.0
+CLOCKS_DIFFER_S = 120.0
+"""How far the provider's clock may be from Redis's. A reply of an earlier turn in the same words is told by its id."""
 BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """In seconds from the moment that a turn is taken up: when the person sees that somebody types, when they are told
+    that it takes longer, and when it ends."""
+
+    typing: float = 2.0
+    still_working: float = 20.0
+    turn: float = 60.0
 
 
 class Driver:
     """Takes a chat's turns while it holds the lease."""
 
-    def __init__(self, ledger: Ledger, channel: Channel, *, turn_seconds: float) -> None:
+    def __init__(self, ledger: Ledger, channel: Channel, patience: Patience) -> None:
         self._ledger = ledger
         self._channel = channel
-        self._turn_seconds = turn_seconds
+        self._patience = patience
+        self._planning: dict[str, asyncio.Task[Ok | Failed]] = {}
+
+    def interrupt(self, chat: str) -> None:
+        """The person cancels: what is planned for them here ends at once."""
+        if task := self._planning.get(chat):
+            task.cancel()
 
     async def take(self, chat: str, local: Local) -> None:
         async with self._ledger.lease(chat) as lease:
@@ -49,35 +71,73 @@ class Driver:
             log.error("! turn=%s claims=%d gives up with an apology", turn.turn_id, turn.claims)
             await lease.planned(turn, Reply(text=words.CRASHING), gave_up=True)
         elif turn.state == "planned":
-            await lease.planned(turn, await self._plan(turn, local))
+            reply = await self._planned(lease, turn, local)
+            if reply:
+                await lease.planned(turn, reply)
         elif turn.state == "ready":
             await self._ready(lease, turn, local)
         elif turn.state == "sending":
             await self._settle(lease, turn)
 
-    async def _plan(self, turn: TurnRecord, local: Local) -> Reply:
-        message = await self._ledger.message(turn.turn_id)
-        if message is None:
+    async def _planned(self, lease: Lease, turn: TurnRecord, local: Local) -> Reply | None:
+        """None: the person wrote on, or cancelled, and the turn is to be planned again."""
+        messages = await self._ledger.messages(turn)
+        if not messages:
             return Reply(text=words.CRASHING, steps=("the message is no longer kept",))
-        outcome = await local(
-            _request(
-                turn,
-                CONVERSE.name,
-                Turn(
-                    chat=turn.chat,
-                    text=message.text,
-                    media=message.media,
-                    message_id=turn.turn_id,
-                    history=await self._ledger.window(turn.chat),
-                ).model_dump(mode="json"),
-                self._turn_seconds,
-            )
+        if turn.kind in words.WITHOUT_A_SEARCH:
+            return Reply(text=words.WITHOUT_A_SEARCH[turn.kind])
+        if turn.kind == "over":
+            return Reply(text=words.too_many(await self._ledger.left_out(turn.chat)))
+        asked = Turn(
+            chat=turn.chat,
+            text="\n".join(message.text for message in messages if message.text.strip()),
+            media=sum(message.media for message in messages),
+            message_id=messages[-1].message_id,
+            history=await self._ledger.window(turn.chat),
         )
+        request = _request(turn, CONVERSE.name, asked.model_dump(mode="json"), self._left(turn))
+        task = asyncio.ensure_future(local(request))
+        self._planning[turn.chat] = task
+        company = asyncio.create_task(self._keep_company(lease, turn, messages[-1].message_id))
+        try:
+            outcome = await task
+        except asyncio.CancelledError:
+            if not task.cancelled() or _is_cancelled():
+                task.cancel()
+                raise
+            return None if await lease.gather(turn) else Reply(text=words.CANCELLED)
+        finally:
+            del self._planning[turn.chat]
+            company.cancel()
+            await asyncio.gather(company, return_exceptions=True)
         if isinstance(outcome, Failed):
             return Reply(text=outcome.user_text, steps=(f"{CONVERSE.name} {outcome.code}",))
         return Reply.model_validate(outcome.value)
 
+    def _left(self, turn: TurnRecord) -> float:
+        """Until the turn's deadline; one that was interrupted by a crash has a third of its time in any case."""
+        whole = self._patience.turn
+        return max(turn.planned_at + whole - turn.claimed_at, whole / 3)
+
+    async def _keep_company(self, lease: Lease, turn: TurnRecord, message_id: str) -> None:
+        """Somebody types, and once: it takes longer. Neither is the answer, so neither is tried again."""
+        people = {"sender": turn.sender, "recipient": turn.recipient}
+        began = time.monotonic()
+        await asyncio.sleep(self._patience.typing)
+        told = self._patience.still_working <= 0
+        while True:
+            await self._channel.typing(**people, message_id=message_id)
+            until_told = self._patience.still_working - (time.monotonic() - began)
+            await asyncio.sleep(TYPING_SHOWS_S if told else min(max(0.0, until_told), TYPING_SHOWS_S))
+            if not told and time.monotonic() - began >= self._patience.still_working:
+                told = True
+                if await lease.first_time(turn, "still_working"):
+                    with contextlib.suppress(ChannelError):
+                        await self._channel.send(**people, text=words.STILL_WORKING)
+
     async def _ready(self, lease: Lease, turn: TurnRecord, local: Local) -> None:
+        if await lease.gather(turn):
+            return  # a newer message made the draft stale
         reply = turn.reply or Reply(text=words.CRASHING)
         clear = await local(_request(turn, CLEAR_TO_SEND.name, {}, CLEAR_TO_SEND.within.total_seconds()))
         if isinstance(clear, Failed) and reply.text != clear.user_text:
@@ -90,6 +150,7 @@ class Driver:
         await self._send(lease, turn, reply)
 
     async def _send(self, lease: Lease, turn: TurnRecord, reply: Reply) -> None:
+        lease.check()
         try:
             provider_id = await self._channel.send(
                 sender=turn.sender, recipient=turn.recipient, text=words.fit(reply.text, self._channel.limit)
@@ -108,14 +169,14 @@ class Driver:
 
     async def _settle(self, lease: Lease, turn: TurnRecord) -> None:
         """It may have been taken before the line broke or the worker died: look before sending again."""
-        await asyncio.sleep(max(0.0, turn.sending_at + SETTLE_AFTER_S - time.time()))
+        await asyncio.sleep(max(0.0, turn.sending_at + SETTLE_AFTER_S - turn.claimed_at))
         reply = turn.reply or Reply(text=words.CRASHING)
         try:
             held = await self._channel.find(
                 sender=turn.sender,
                 recipient=turn.recipient,
                 text=words.fit(reply.text, self._channel.limit),
-                since=datetime.fromtimestamp(turn.first_intent_at or turn.sending_at, UTC),
+                since=datetime.fromtimestamp((turn.first_intent_at or turn.sending_at) - CLOCKS_DIFFER_S, UTC),
             )
         except (Throttled, Ambiguous) as error:
             log.warning("! turn=%s can't be settled yet: %s", turn.turn_id, error.code)
@@ -128,8 +189,14 @@ class Driver:
         await lease.not_sent(turn)
 
     async def _sent(self, lease: Lease, turn: TurnRecord, provider_id: str, reply: Reply) -> None:
-        message = await self._ledger.message(turn.turn_id)
-        await lease.sent(turn, provider_id, message.text if message else "", reply)
+        said = "\n".join(message.text for message in await self._ledger.messages(turn))
+        await lease.sent(turn, provider_id, said, reply)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is this work that is to end, and not only what it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _request(turn: TurnRecord, skill: str, payload: object, seconds: float) -> Request:
@@ -139,8 +206,8 @@ def _request(turn: TurnRecord, skill: str, payload: object, seconds: float) -> R
             "skill": skill,
             "payload": payload,
             "trace": turn.turn_id[-16:],
-            "key": turn.turn_id,
-            "deadline": time.time() + seconds,
+            "key": digest(*turn.messages) if len(turn.messages) > 1 else turn.turn_id,
+            "deadline": clock.now() + seconds,
         }
     )
 

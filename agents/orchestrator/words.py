@@ -6,20 +6,19 @@ from mesh.contracts import Source
 from mesh.skills import Card
 from mesh.text import language
 
-UNKNOWN = (
-    "I couldn't find that in the documents I may show you, so I won't guess. "
-    "You could ask it another way, or ask the owner whether a document has it."
-)
+UNKNOWN = "Sorry, I couldn't find an answer to that, and I won't guess. Please ask us directly, or ask me another way."
 _UNKNOWN_IN = {
-    "es": "No lo he encontrado en los documentos que puedo mostrarte, así que prefiero no adivinar. "
-    "Puedes preguntarlo de otra manera, o preguntar al propietario si algún documento lo dice.",
-    "hi": "मुझे यह उन दस्तावेज़ों में नहीं मिला जो मैं आपको दिखा सकता हूँ, इसलिए मैं अंदाज़ा नहीं लगाऊँगा। "
-    "आप इसे दूसरे शब्दों में पूछ सकते हैं, या मालिक से पूछ सकते हैं कि क्या किसी दस्तावेज़ में यह है।",
+    "es": "No lo he encontrado, y prefiero no adivinar. Pregúntanos directamente, o pregúntamelo de otra manera.",
+    "hi": "माफ़ कीजिए, मुझे इसका जवाब नहीं मिला, और मैं अंदाज़ा नहीं लगाऊँगा। कृपया हमसे सीधे पूछिए, या दूसरे शब्दों में पूछिए।",
 }
 """None of these may hold anything that could be taken for an answer."""
 ONLY_TEXT = "I can only read text messages for now. Please write me your question."
 EMPTY = "Your message came through without any text. What would you like to know?"
 CRASHING = "I'm sorry, I can't answer this message: something on my side keeps failing. The owner can see it."
+STILL_WORKING = "Still working on it, this takes a little longer …"
+CANCELLED = "All right, I've stopped. Ask me anything else."
+WITHOUT_A_SEARCH = {"cancelled": CANCELLED, "cancel": "There is nothing under way that I could stop."}
+"""By the kind of a turn."""
 
 SMALL_TALK: dict[str, tuple[Card, str]] = {
     "greeting": (
@@ -117,8 +116,8 @@ def unknown(question: str) -> str:
 
 def with_source(text: str, sources: tuple[Source, ...]) -> str:
     """The answer, and beneath it what it stands on. Memory names its source in the answer itself."""
-    labels = dict.fromkeys(source.label for source in sources if source.kind == "document")
-    return f"{text}\n\n_Source: {'; '.join(labels)}_" if labels else text
+    names = dict.fromkeys(source.name for source in sources if source.kind == "document")
+    return f"{text}\n\n_Source: {'; '.join(names)}_" if names else text
 
 
 def fit(text: str, limit: int) -> str:
@@ -128,3 +127,12 @@ def fit(text: str, limit: int) -> str:
     head = text[: limit - 1]
     cut = max(head.rfind(". ") + 1, head.rfind("\n"), head.rfind(" ") if head.rfind(". ") < limit // 2 else 0)
     return head[: cut or limit - 1].rstrip() + "…"
+
+
+def too_many(left_out: int) -> str:
+    """For messages over the cap, one word for all of them."""
+    one = left_out <= 1
+    return (
+        f"That was more than I can take in at once: I left out {'one message' if one else f'{left_out} messages'} of "
+        f"yours. Please send {'it' if one else 'what matters'} again in a minute."
+    )

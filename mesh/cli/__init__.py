@@ -6,14 +6,24 @@ import sys
 
 
 def main() -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    from mesh.cli.app import app
     from mesh.errors import MeshError
 
     try:
-        app()
+        _main(sys.argv[1:])
     except MeshError as error:
+        from rich.console import Console
+        from rich.markup import escape
+
         Console(stderr=True).print(f"[bold red]✗[/] {escape(error.user_text)}", highlight=False, soft_wrap=True)
         sys.exit(1)
+
+
+def _main(arguments: list[str]) -> None:
+    match arguments:
+        case ["run", name] if not name.startswith("-"):  # what is started often, and by programs, waits for no typer
+            from mesh.process import start
+
+            sys.exit(start(name))
+    from mesh.cli.app import app
+
+    app()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from mesh import clock
 from mesh.bus import Bus
 from mesh.configuration import read_agents
 from mesh.context import unwrap
@@ -140,7 +140,7 @@ async def ask_as_owner(bus: Bus, settings: Settings, skill: Skill[In, Out], payl
         payload=payload.model_dump(mode="json"),
         trace=new_trace(),
         key=secrets.token_hex(16),
-        deadline=time.time() + skill.within.total_seconds(),
+        deadline=clock.now() + skill.within.total_seconds(),
     )
     return unwrap(skill, await bus.ask(request))
 

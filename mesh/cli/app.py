@@ -98,11 +98,9 @@ def run(name: Annotated[str, typer.Argument(help="gateway, dashboard, or an agen
 
     It joins a running mesh, or the configured addresses.
     """
-    from mesh.process import run as run_process
-    from mesh.up import AGENT_NEEDS, NEEDS, running_settings
+    from mesh.process import start
 
-    settings, _ = running_settings(*NEEDS.get(name, AGENT_NEEDS))
-    raise SystemExit(run_process(name, settings))
+    raise SystemExit(start(name))
 
 
 @app.command(

@@ -14,7 +14,7 @@ from rich.markup import escape
 from mesh.errors import Unavailable
 from mesh.testing.phone import NotTaken, Phone
 
-LAST_REPLIES_WITHIN_S = 60.0
+REPLY_WITHIN_S = 60.0
 
 
 async def converse(address: str, who: str, console: Console) -> None:
@@ -26,45 +26,50 @@ async def converse(address: str, who: str, console: Console) -> None:
             raise Unavailable("The simulated Twilio does not answer: is the mesh still running?") from error
         if sys.stdin.isatty():
             console.print(f"You are {who}. Write a message; Ctrl-D ends.")
-        owed = asyncio.Semaphore(0)
-        listener = asyncio.create_task(_listen(phone, who, old[-1].seq if old else 0, owed, console))
+        answered = asyncio.Event()
+        listener = asyncio.create_task(_listen(phone, who, old[-1].seq if old else 0, answered, console))
         try:
-            said = await _speak(phone, who, console)
-            await _answered(owed, said, console)
+            await _speak(phone, who, answered, console)
         finally:
             listener.cancel()
             await asyncio.gather(listener, return_exceptions=True)
 
 
-async def _speak(phone: Phone, who: str, console: Console) -> int:
-    said = 0
+async def _speak(phone: Phone, who: str, answered: asyncio.Event, console: Console) -> None:
+    """A person writes when they like; a script waits for each reply before its next line."""
+    owed = False
     async for line in _lines():
         if not line.strip():
             continue
+        answered.clear()
         try:
             await phone.say(who, line)
-            said += 1
         except (NotTaken, httpx.HTTPError) as error:
             console.print(f"[red]not delivered:[/] {error}")
-    return said
+            continue
+        owed = True
+        if not sys.stdin.isatty():
+            await _answered(answered, console)
+            owed = False
+    if owed:
+        await _answered(answered, console)
 
 
-async def _answered(owed: asyncio.Semaphore, said: int, console: Console) -> None:
+async def _answered(answered: asyncio.Event, console: Console) -> None:
     try:
-        async with asyncio.timeout(LAST_REPLIES_WITHIN_S):
-            for _ in range(said):
-                await owed.acquire()
+        async with asyncio.timeout(REPLY_WITHIN_S):
+            await answered.wait()
     except TimeoutError:
-        console.print(f"[red]not every message was answered within {LAST_REPLIES_WITHIN_S:.0f} s[/]")
+        console.print(f"[red]no answer within {REPLY_WITHIN_S:.0f} s[/]")
 
 
-async def _listen(phone: Phone, who: str, after: int, owed: asyncio.Semaphore, console: Console) -> None:
+async def _listen(phone: Phone, who: str, after: int, answered: asyncio.Event, console: Console) -> None:
     while True:
         try:
             for reply in await phone.replies(who, after, 25.0):
                 after = reply.seq
                 console.print(f"[bold green]adiyan[/] {escape(reply.text)}", soft_wrap=True)
-                owed.release()
+                answered.set()
         except httpx.HTTPError:
             await asyncio.sleep(1)
 

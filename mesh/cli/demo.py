@@ -77,6 +77,7 @@ async def _fresh(settings: Settings, owner: str) -> Settings:
         gateway_port=0,
         dashboard_port=0,
         twilio_account_sid="",
+        quiet_seconds=0,
         mongodb_database="adiyan_demo",
         system_owner=owner,
     )

@@ -1,38 +1,36 @@
 """The gateway: webhooks in. It answers 200 when a message is safe in the inbox, and not before."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
+import random
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
-from fastapi.responses import PlainTextResponse
-from starlette.exceptions import HTTPException as AnyHTTPException
-from starlette.requests import ClientDisconnect
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
-from mesh.adapters.twilio_signature import (
-    SIGNATURE_HEADER,
-    Pairs,
-    Signatures,
-    parse_delivery,
-    parse_inbound,
-    parse_pairs,
-)
+from mesh.adapters.twilio_signature import Pairs, Signatures, parse_delivery, parse_inbound
 from mesh.envelope import pseudonym
 from mesh.errors import Malformed, MeshError, Unavailable
+from mesh.gateway.door import DRAINED
+from mesh.gateway.forms import FORGED, FORM, SignedForms, cleaned
 from mesh.ports import Delivery, Inbound
+
+__all__ = ["FORGED", "FORM", "TWILIO_MESSAGES", "TWILIO_STATUS", "Inbox", "create_app"]
 
 log = logging.getLogger(__name__)
 
 TWILIO_MESSAGES = "/whatsapp/twilio"
 TWILIO_STATUS = "/whatsapp/twilio/status"
-FORM = "application/x-www-form-urlencoded"
-FORGED = (
-    "This request does not carry Twilio's signature: check that PUBLIC_URL is exactly the address that is configured "
-    "at Twilio (https, host, port and path), and that the auth token is the account's primary one.\n"
-)
+SHOWN = 120
+"""Characters of a path that the log shows: whoever calls chooses it."""
 
 
 class Inbox(Protocol):
@@ -54,30 +52,24 @@ def create_app(
     body_limit: int = 64 * 1024,
     read_seconds: float = 5.0,
     store_seconds: float = 8.0,
-    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
-) -> FastAPI:
-    """`body_limit` in bytes. Twilio waits 15 s in all, so reading and storing must fit in that. Raises
-    `Misconfigured`."""
-    signatures = Signatures(public_url, auth_token)
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
-    app.add_exception_handler(AnyHTTPException, _refused)
-    app.add_exception_handler(MeshError, _failed)
+    refusal_seconds: float = 0.5,
+) -> Starlette:
+    """`body_limit` in bytes. Twilio waits 15 s in all, so reading and storing must fit in that. A refusal is held back
+    for about `refusal_seconds`, which slows down who floods us and nobody else. Raises `Misconfigured`."""
+    forms = SignedForms(Signatures(public_url, auth_token), body_limit=body_limit, read_seconds=read_seconds)
 
-    async def signed(request: Request) -> Pairs:
-        pairs = parse_pairs(await _read(request, body_limit, read_seconds))
-        path = request.scope.get("raw_path") or request.url.path.encode()
-        query = request.scope["query_string"]
-        given = request.headers.get(SIGNATURE_HEADER, "")
-        if not signatures.fit(path.decode("latin-1"), query.decode("latin-1"), pairs, given):
-            raise HTTPException(403, FORGED)
-        return pairs
+    def signed(handle: Callable[[Pairs], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """A handler has no other way to a form."""
 
-    SignedForm = Annotated[Pairs, Depends(signed)]  # noqa: N806 - it is a type
+        async def checked(request: Request) -> Response:
+            return await handle(await forms.read(request))
 
-    @app.post(TWILIO_MESSAGES)
-    async def receive(form: SignedForm) -> Response:
+        return checked
+
+    @signed
+    async def receive(form: Pairs) -> Response:
         started = time.perf_counter()
-        message = parse_inbound(form)
+        message = cleaned(parse_inbound(form))
         async with _within(store_seconds):
             new = await inbox.accept(message)
         log.info(
@@ -90,8 +82,8 @@ def create_app(
         )
         return Response('<?xml version="1.0" encoding="UTF-8"?><Response/>', media_type="text/xml")
 
-    @app.post(TWILIO_STATUS)
-    async def follow(form: SignedForm) -> Response:
+    @signed
+    async def follow(form: Pairs) -> Response:
         delivery = parse_delivery(form)
         async with _within(store_seconds):
             await inbox.delivered(delivery)
@@ -103,41 +95,50 @@ def create_app(
         )
         return Response(status_code=204)
 
-    @app.get("/healthz")
-    async def alive() -> Response:
+    async def alive(_: Request) -> Response:
         return PlainTextResponse("alive\n")
 
-    @app.get("/readyz")
-    async def ready() -> Response:
+    async def ready(_: Request) -> Response:
         async with _within(store_seconds):
             if not await inbox.ready():
                 raise Unavailable(detail="the inbox is not ready")
         return PlainTextResponse("ready\n")
 
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - for the type checker: it is registered for no other
+        return await refuse(request, error.status_code, error.detail, error.headers)
+
+    async def malformed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Malformed)  # noqa: S101 - for the type checker: it is registered for no other
+        return await refuse(request, 400, f"This form can't be read: {error.detail}.", None)
+
+    async def refuse(request: Request, status: int, text: str, headers: Mapping[str, str] | None) -> Response:
+        log.warning("refused status=%d path=%r", status, request.scope["path"][:SHOWN])
+        seconds = refusal_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - so that a flood does not pulse
+        await _hold(request, seconds)
+        return PlainTextResponse(text.rstrip() + "\n", status, {**(headers or {}), "Connection": "close"})
+
+    app = Starlette(
+        routes=[
+            Route(TWILIO_MESSAGES, receive, methods=["POST"]),
+            Route(TWILIO_STATUS, follow, methods=["POST"]),
+            Route("/healthz", alive),
+            Route("/readyz", ready),
+        ],
+        exception_handlers={HTTPException: refused, Malformed: malformed, MeshError: _failed},
+    )
+    app.router.redirect_slashes = False
     return app
 
 
-async def _read(request: Request, limit: int, seconds: float) -> bytes:
-    """The whole body, or an answer as soon as it is known to be too long, too slow or of the wrong type."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
-        raise HTTPException(415, f"Send the form as {FORM}.\n")
-    body = bytearray()
-    try:
+async def _hold(request: Request, seconds: float) -> None:
+    """Lets that much time pass. Meanwhile some of what is still coming is taken, and dropped: see `DRAINED`."""
+    left = 0 if "expect" in request.headers else DRAINED  # who asks before sending is not to send
+    with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise _hang_up(413, f"The body is longer than {limit} bytes.\n")
-    except TimeoutError as cause:
-        raise _hang_up(408, f"The body did not arrive within {seconds:g} s.\n") from cause
-    except ClientDisconnect as cause:
-        raise _hang_up(400, "The body ended early.\n") from cause
-    return bytes(body)
-
-
-def _hang_up(status: int, text: str) -> HTTPException:
-    """What is left of the body is not waited for."""
-    return HTTPException(status, text, headers={"Connection": "close"})
+            while left > 0 and (part := await request.receive())["type"] == "http.request":
+                left -= len(part["body"])
+            await asyncio.sleep(seconds)
 
 
 @asynccontextmanager
@@ -150,16 +151,7 @@ async def _within(seconds: float) -> AsyncIterator[None]:
         raise Unavailable(detail="the inbox did not answer in time") from cause
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, AnyHTTPException)  # noqa: S101 - for the type checker: it is registered for no other
-    log.warning("refused status=%d path=%r", error.status_code, request.url.path)
-    return PlainTextResponse(str(error.detail), error.status_code, headers=error.headers)
-
-
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, MeshError)  # noqa: S101 - for the type checker: it is registered for no other
-    if isinstance(error, Malformed):
-        log.warning("refused status=400 path=%r detail=%r", request.url.path, error.detail)
-        return PlainTextResponse(f"This form can't be read: {error.detail}.\n", 400)
-    log.error("unavailable path=%r code=%s detail=%r", request.url.path, error.code, error.detail)
-    return PlainTextResponse("The inbox can't be reached. Please try again.\n", 503, headers={"Retry-After": "2"})
+    log.error("unavailable path=%r code=%s detail=%r", request.scope["path"][:SHOWN], error.code, error.detail)
+    return PlainTextResponse("The inbox can't be reached. Please try again.\n", 503, {"Retry-After": "2"})

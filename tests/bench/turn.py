@@ -90,7 +90,7 @@ async def _run(home: Path) -> dict[str, object]:
     command = (sys.executable, "-m", "mesh.testing.model", "--port", str(port))
     async with Supervisor(home / "model") as supervisor:
         await supervisor.start(Part("model-scripted", command, http_says_ok(url)))
-        settings = load(adiyan_home=home / "mesh", gateway_port=0, dashboard_port=0, ollama_host=url)
+        settings = load(adiyan_home=home / "mesh", gateway_port=0, dashboard_port=0, ollama_host=url, quiet_seconds=0)
         async with Mesh(settings) as started, Phone(started.phone) as phone, Bus(started.settings.redis_url) as bus:
             await _prepare(started, bus)
             one, crowd = Person(SOMEBODY), [Person(who) for who in CROWD]

@@ -53,7 +53,8 @@ class Running:
 
 
 def environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "ADIYAN_HOME": str(home), "COLUMNS": "240", "GATEWAY_PORT": "0", "DASHBOARD_PORT": "0"}
+    ports = {"GATEWAY_PORT": "0", "DASHBOARD_PORT": "0"}
+    return {**os.environ, "ADIYAN_HOME": str(home), "COLUMNS": "240", "QUIET_SECONDS": "0", **ports}
 
 
 def adiyan(home: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mesh import ledger as module
+from mesh import scripts
 from mesh.bus import Bus
 from mesh.contracts import Reply
 from mesh.errors import Unavailable
@@ -95,10 +95,10 @@ async def test_a_dead_turn_says_when_and_why(ledger: Ledger) -> None:
 
 
 async def test_it_forgets_the_oldest_and_never_grows(ledger: Ledger) -> None:
-    for start in range(0, module.RECENT_KEPT + 20, 52):
+    for start in range(0, scripts.RECENT_KEPT + 20, 52):
         await asyncio.gather(*(ledger.accept(message(f"m{number}")) for number in range(start, start + 52)))
     found = await recent(ledger, 10_000)
-    assert len(found) == module.RECENT_KEPT
+    assert len(found) == scripts.RECENT_KEPT
     assert "m0" not in found
 
 

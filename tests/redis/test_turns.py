@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import subprocess
 import sys
@@ -13,12 +14,13 @@ import pytest
 
 from agents.orchestrator import turns as module
 from agents.orchestrator import words
-from agents.orchestrator.turns import Driver
+from agents.orchestrator.turns import Driver, Patience
 from mesh.adapters.twilio import TwilioChannel
 from mesh.bus import Bus
-from mesh.contracts import CLEAR_TO_SEND, Reply
+from mesh.contracts import CLEAR_TO_SEND, CONVERSE, Reply, Turn
 from mesh.envelope import Failed, Ok, Request
-from mesh.ledger import Ledger
+from mesh.lease import Quiet
+from mesh.ledger import Caps, Ledger
 from mesh.ports import Inbound
 from mesh.testing.phone import Phone
 
@@ -56,10 +58,13 @@ class Stage:
     def chat(self) -> str:
         return f"{NUMBER}|{self.person}"
 
-    async def hear(self, message_id: str = "") -> str:
+    async def hear(self, message_id: str = "", text: str = "a question") -> str:
         message_id = message_id or f"SM{self.person}"
-        await self.ledger.accept(Inbound(message_id, self.person, NUMBER, "a question", {}))
+        await self.ledger.accept(Inbound(message_id, self.person, NUMBER, text, {}))
         return message_id
+
+    def be_quiet(self, seconds: float, longest: float = 5.0) -> None:
+        self.ledger._leases.quiet = Quiet(seconds, longest)
 
     async def take(self) -> None:
         await self.driver.take(self.chat, self.local)
@@ -75,7 +80,7 @@ async def stage(redis_url: str, twilio: str, monkeypatch: pytest.MonkeyPatch) ->
     channel = TwilioChannel(SID, TOKEN, api_base=twilio, connect_timeout=1.0, read_timeout=0.4)
     async with Bus(redis_url) as bus, Phone(twilio) as phone:
         ledger = Ledger(bus.redis)
-        yield Stage(ledger, Driver(ledger, channel, turn_seconds=5), phone, f"+1557{next(_people):07d}")
+        yield Stage(ledger, Driver(ledger, channel, Patience(turn=5)), phone, f"+1557{next(_people):07d}")
         await phone.script()
         await ledger.close()
     await channel.close()
@@ -189,3 +194,227 @@ async def test_a_reply_longer_than_the_provider_takes_is_cut_and_not_lost(stage:
     (text,) = await stage.received()
     assert 1000 < len(text) <= 1600
     assert text.endswith("…")
+
+
+# ── several messages, one turn ────────────────────────────────────────────────────────────────────────────────────
+
+
+def echo(request: Request) -> Ok | Failed:
+    return Ok(value=Reply(text=Turn.model_validate(request.payload).text).model_dump(mode="json"))
+
+
+async def test_messages_in_a_row_are_answered_once_and_each_knows_its_turn(stage: Stage) -> None:
+    stage.be_quiet(0.3)
+    stage.says = echo
+    taking = asyncio.create_task(stage.take())
+    for number, text in enumerate(("hello", "a room for two", "on Friday")):
+        await stage.hear(f"SM{number}", text)
+        await asyncio.sleep(0.05)
+    await taking
+    await stage.take()
+    assert await stage.received() == ["hello\na room for two\non Friday"]
+    turns = [await stage.ledger.turn(f"SM{number}") for number in range(3)]
+    assert [turn and (turn.turn_id, turn.state) for turn in turns] == [("SM0", "sent")] * 3
+
+
+async def test_without_a_quiet_window_each_message_is_answered_by_itself(stage: Stage) -> None:
+    stage.says = echo
+    for number in range(3):
+        await stage.hear(f"SM{number}", f"m{number}")
+    await stage.take()
+    assert await stage.received() == ["m0", "m1", "m2"]
+
+
+async def test_somebody_who_never_stops_writing_is_answered_all_the_same(stage: Stage) -> None:
+    stage.be_quiet(0.3, longest=0.6)
+    stage.says = echo
+    ended = asyncio.Event()
+
+    async def write() -> None:
+        for number in range(1, 200):
+            if ended.is_set():
+                return
+            await stage.hear(f"SM{number}", f"m{number}")
+            await asyncio.sleep(0.05)
+
+    async def answered() -> None:
+        while not await stage.received():
+            await asyncio.sleep(0.02)
+        ended.set()
+
+    await stage.hear("SM0", "m0")
+    writing = asyncio.create_task(write())
+    taking = asyncio.create_task(stage.take())
+    async with asyncio.timeout(8):
+        await answered()
+    await writing
+    await taking
+    await stage.take()
+    said = "\n".join(await stage.received()).splitlines()
+    assert said == [f"m{number}" for number in range(len(said))], "in order, and each once"
+
+
+async def test_messages_that_are_far_apart_are_answered_apart(stage: Stage) -> None:
+    stage.be_quiet(0.1)
+    stage.says = echo
+    await stage.hear("SM0", "in the morning")
+    await asyncio.sleep(0.15)
+    await stage.hear("SM1", "in the evening")
+    await stage.take()
+    assert await stage.received() == ["in the morning", "in the evening"]
+
+
+async def test_a_newer_message_makes_an_unsent_draft_stale(stage: Stage) -> None:
+    stage.be_quiet(0.05)
+    planned: list[str] = []
+
+    def says(request: Request) -> Ok | Failed:
+        planned.append(Turn.model_validate(request.payload).text)
+        return echo(request)
+
+    stage.says = says
+    await stage.hear("SM0", "a room for Friday")
+    async with stage.ledger.lease(stage.chat) as lease:
+        assert lease is not None
+        turn = await lease.next()
+        assert turn is not None
+        await lease.planned(turn, Reply(text="a draft"))
+    await stage.hear("SM1", "no, for Saturday")
+    await stage.take()
+    assert await stage.received() == ["a room for Friday\nno, for Saturday"]
+    assert planned == ["a room for Friday\nno, for Saturday"]
+
+
+# ── /cancel ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_cancel_interrupts_at_once_and_both_messages_have_their_outcome(stage: Stage) -> None:
+    working, stopped = asyncio.Event(), asyncio.Event()
+
+    async def never_ends(request: Request) -> Ok | Failed:
+        if request.skill != CONVERSE.name:
+            return stage.cleared
+        working.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return stage.cleared
+
+    async def hear_cancels() -> None:
+        async for chat in stage.ledger.cancels():
+            stage.driver.interrupt(chat)
+
+    hearing = asyncio.create_task(hear_cancels())
+    await stage.hear("SM0", "a long question")
+    taking = asyncio.create_task(stage.driver.take(stage.chat, never_ends))
+    await working.wait()
+    async with asyncio.timeout(5):
+        await stage.hear("SM1", " /Cancel ")
+        await stopped.wait()
+        await taking
+    hearing.cancel()
+    assert await stage.received() == [words.CANCELLED]
+    turns = [await stage.ledger.turn(f"SM{number}") for number in range(2)]
+    assert [turn and turn.state for turn in turns] == ["sent", "sent"]
+
+
+async def test_a_cancel_that_was_not_heard_still_stops_the_draft(stage: Stage) -> None:
+    await stage.hear("SM0", "a question")
+    async with stage.ledger.lease(stage.chat) as lease:
+        assert lease is not None
+        turn = await lease.next()
+        assert turn is not None
+        await lease.planned(turn, Reply(text="a draft"))
+    await stage.hear("SM1", "/cancel")
+    await stage.take()
+    assert await stage.received() == [words.CANCELLED]
+
+
+async def test_a_cancel_with_nothing_under_way_says_so_and_asks_no_agent(stage: Stage) -> None:
+    await stage.hear("SM0", "/cancel")
+    await stage.take()
+    assert await stage.received() == [words.WITHOUT_A_SEARCH["cancel"]]
+    assert CONVERSE.name not in stage.asked
+
+
+async def test_a_bare_stop_cancels_nothing(stage: Stage) -> None:
+    await stage.hear("SM0", "a question")
+    async with stage.ledger.lease(stage.chat) as lease:
+        assert lease is not None
+        turn = await lease.next()
+        assert turn is not None
+        await lease.planned(turn, Reply(text="the draft"))
+    await stage.hear("SM1", "STOP")
+    await stage.take()
+    assert (await stage.received())[0] == "the draft"
+
+
+# ── company, deadlines, caps ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_who_waits_sees_typing_and_is_told_once_that_it_takes_longer(stage: Stage) -> None:
+    stage.driver._patience = Patience(typing=0.05, still_working=0.2, turn=5)
+    typed: list[str] = []
+
+    async def typing(*, sender: str, recipient: str, message_id: str) -> None:
+        typed.append(message_id)
+
+    stage.driver._channel.typing = typing  # type: ignore[method-assign]  # its own tests are the channel's
+
+    async def slow(request: Request) -> Ok | Failed:
+        if request.skill == CONVERSE.name:
+            await asyncio.sleep(0.6)
+        return await stage.local(request)
+
+    await stage.hear("SM0")
+    await stage.driver.take(stage.chat, slow)
+    assert await stage.received() == [words.STILL_WORKING, "the answer"]
+    assert set(typed) == {"SM0"}
+
+
+async def test_a_quick_answer_needs_no_company(stage: Stage) -> None:
+    stage.driver._patience = Patience(typing=0.5, still_working=0.5, turn=5)
+    await stage.hear("SM0")
+    await stage.take()
+    assert await stage.received() == ["the answer"]
+
+
+async def test_a_turn_has_a_deadline_that_a_crash_does_not_end_at_once(stage: Stage) -> None:
+    left: list[float] = []
+
+    def says(request: Request) -> Ok | Failed:
+        left.append(request.deadline - time.time())
+        return echo(request)
+
+    stage.says = says
+    stage.driver._patience = Patience(turn=0.9)
+    await stage.hear("SM0")
+    async with stage.ledger.lease(stage.chat) as lease:
+        assert lease is not None
+        await lease.next()
+        await asyncio.sleep(1)
+    await stage.take()
+    assert 0 < left[0] <= 0.31
+
+
+async def test_over_the_cap_the_person_is_told_once_and_what_was_before_is_answered(stage: Stage) -> None:
+    stage.ledger._caps = Caps(chat=2)
+    stage.says = echo
+    for number in range(6):
+        await stage.hear(f"SM{number}", f"m{number}")
+    await stage.take()
+    assert await stage.received() == ["m0", "m1", words.too_many(4)]
+    await stage.hear("SM6", "m6")
+    await stage.take()
+    assert (await stage.received())[-1] == "m6"
+
+
+async def test_a_clients_cap_counts_all_of_their_chats(stage: Stage) -> None:
+    stage.ledger._caps = Caps(chat=10, client=3)
+    other = "+15550009999"
+    for number in range(3):
+        await stage.ledger.accept(Inbound(f"other{number}", stage.person, other, "elsewhere", {}))
+    await stage.hear("SM0")
+    await stage.take()
+    assert await stage.received() == [words.too_many(1)]

@@ -1,0 +1,117 @@
+"""Twilio's forms as they come in: bounded in size and time, signed, and then no more than text."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, Signatures, parse_pairs
+from mesh.ports import Inbound
+
+FORM = "application/x-www-form-urlencoded"
+FORGED = (
+    "This request does not carry Twilio's signature: check that PUBLIC_URL is exactly the address that is configured "
+    "at Twilio (https, host, port and path), and that the auth token is the account's primary one.\n"
+)
+LARGE_BYTES, LARGE_FIELDS = 4096, 64
+"""A message of everyday length is below both."""
+MOST_FIELDS = 200
+"""Twilio sends some twenty, and two for each of at most ten media."""
+_SIGNATURE = re.compile(r"[A-Za-z0-9+/]{27}=")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class SignedForms:
+    """`body_limit` in bytes. What is no form of Twilio's ends in an `HTTPException`, or in `Malformed`."""
+
+    def __init__(self, signatures: Signatures, *, body_limit: int, read_seconds: float) -> None:
+        self._signatures = signatures
+        self._limit = body_limit
+        self._seconds = read_seconds
+        self._lane = _Lane()
+
+    async def read(self, request: Request) -> Pairs:
+        raw = await self._body(request)
+        given = request.headers.get(SIGNATURE_HEADER, "")
+        if not _SIGNATURE.fullmatch(given):
+            raise HTTPException(403, FORGED)
+        fields = raw.count(b"&") + 1
+        if fields > MOST_FIELDS:
+            raise HTTPException(400, f"The form has more than {MOST_FIELDS} fields.\n")
+        if len(raw) > LARGE_BYTES or fields > LARGE_FIELDS:
+            async with self._lane.turn():
+                return self._verified(request, raw, given)
+        return self._verified(request, raw, given)
+
+    async def _body(self, request: Request) -> bytes:
+        """All of it, or an answer as soon as it is known to be too long, too slow or of the wrong type."""
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+            raise HTTPException(415, f"Send the form as {FORM}.\n")
+        too_long = HTTPException(413, f"The body is longer than {self._limit} bytes.\n")
+        if int(request.headers.get("content-length", 0)) > self._limit:
+            raise too_long
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._seconds):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > self._limit:
+                        raise too_long
+        except TimeoutError as cause:
+            raise HTTPException(408, f"The body did not arrive within {self._seconds:g} s.\n") from cause
+        except ClientDisconnect as cause:
+            raise HTTPException(400, "The body ended early.\n") from cause
+        return bytes(body)
+
+    def _verified(self, request: Request, raw: bytes, given: str) -> Pairs:
+        pairs = parse_pairs(raw)
+        path, query = request.scope["raw_path"], request.scope["query_string"]
+        if not self._signatures.fit(path.decode("latin-1"), query.decode("latin-1"), pairs, given):
+            raise HTTPException(403, FORGED)
+        return pairs
+
+
+class _Lane:
+    """For large forms, which take milliseconds to check: one at a time, each followed by a rest nine times as long:
+    however many forged ones come, they get a tenth of the time."""
+
+    MOST = 50
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._standing = 0
+        self._rests_until = 0.0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        if self._standing >= self.MOST:
+            raise HTTPException(503, "Too many large forms at once. Please try again.\n", headers={"Retry-After": "2"})
+        self._standing += 1
+        try:
+            async with self._lock:
+                await asyncio.sleep(self._rests_until - time.perf_counter())
+                began = time.perf_counter()
+                try:
+                    yield
+                finally:
+                    ended = time.perf_counter()
+                    self._rests_until = ended + 9 * (ended - began)
+        finally:
+            self._standing -= 1
+
+
+def cleaned(message: Inbound) -> Inbound:
+    """Without control characters, on which stores and models choke: line breaks and tabs stay, and so does every other
+    character, with the marks that tell the direction of writing."""
+    return replace(message, text=_clean(message.text), fields={name: _clean(v) for name, v in message.fields.items()})
+
+
+def _clean(text: str) -> str:
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
