@@ -14,11 +14,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bus, mesh, turn
+from tests.bench import bus, gateway, mesh, turn
 
 Figures = dict[str, object]
 BENCHES: dict[str, Callable[[], Coroutine[Any, Any, Figures]]] = {
     "bus": bus.run,
+    "gateway": gateway.run,
     "mesh": mesh.run,
     "turn": turn.run,
 }

@@ -16,9 +16,11 @@ from starlette.applications import Starlette
 
 from mesh.adapters.twilio import TwilioChannel
 from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, signature
+from mesh.connections import connect
 from mesh.envelope import pseudonym
 from mesh.errors import Misconfigured, Unavailable
 from mesh.gateway.app import FORM, TWILIO_MESSAGES, TWILIO_STATUS, create_app
+from mesh.ledger import Ledger
 from mesh.ports import Delivery
 from mesh.testing.phone import Phone
 from tests.contract.gateway_stage import (
@@ -203,6 +205,19 @@ async def test_control_characters_do_not_get_past_the_border(
     assert (await post(http, message(Body=text, ProfileName=text))).status_code == 200
     (kept,) = inbox.messages
     assert (kept.text, kept.fields["Body"], kept.fields["ProfileName"]) == (arrives, arrives, arrives)
+
+
+async def test_odd_text_is_in_the_ledger_as_it_arrived_and_without_control_characters(redis_url: str) -> None:
+    redis = connect(redis_url)
+    ledger = Ledger(redis)
+    app = create_app(ledger, public_url=PUBLIC, auth_token=TOKEN)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://10.0.0.5:8080") as http:
+        assert (await post(http, message(Body="\u202eשלום\0 👋\x1b\r\nagain\ufffe"))).status_code == 200
+    kept = await ledger.message("SM1")
+    assert kept is not None
+    assert kept.text == kept.fields["Body"] == "\u202eשלום 👋\nagain\ufffe"
+    await ledger.close()
+    await redis.aclose()
 
 
 async def test_a_status_callback_at_the_address_for_messages_does_not_become_a_message(
