@@ -55,7 +55,8 @@ async def play(
             write(json_out, heard, summary, troubles)
             console.print(f"[dim]{json_out} holds each line with its reply, its sources and its steps.[/]")
         if not keep:
-            console.print("[dim]./run demo --keep leaves it running, with its dashboard and a phone in the browser.[/]")
+            told = "[dim]./run demo --keep leaves it running, with its dashboard and a phone in the browser.[/]"
+            console.print(told, soft_wrap=True)
         else:
             console.print(f"\nStill running; its data is in {settings.adiyan_home}. Ctrl-C ends it.")
             console.print(f"  dashboard  {started.dashboard}")
