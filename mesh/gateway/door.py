@@ -7,6 +7,7 @@ pieces of one byte each.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http
 import logging
 import random
@@ -119,14 +120,18 @@ class Door(H11Protocol):
             return
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             log.warning("refused status=%d", status)
-            headers = [("Content-Type", "text/plain; charset=utf-8"), ("Connection", "close")]
-            phrase = http.HTTPStatus(status).phrase
-            for event in (
-                h11.Response(status_code=status, reason=phrase, headers=headers),
-                h11.Data(data=f"{_TEXTS[status]}\n".encode()),
-                h11.EndOfMessage(),
-            ):
-                self.transport.write(self.conn.send(event) or b"")
+            text = f"{_TEXTS[status]}\n".encode()
+            headers = {
+                "Content-Type": "text/plain; charset=utf-8",
+                "Content-Length": str(len(text)),
+                "Connection": "close",
+            }
+            response = h11.Response(
+                status_code=status, reason=http.HTTPStatus(status).phrase, headers=list(headers.items())
+            )
+            with contextlib.suppress(h11.LocalProtocolError):  # an answer to HEAD has no text
+                for event in (response, h11.Data(data=text), h11.EndOfMessage()):
+                    self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
     def _watch(self) -> None:

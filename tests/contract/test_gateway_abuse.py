@@ -157,10 +157,21 @@ async def test_an_abuse_gets_a_clear_status_and_a_short_text_and_leaves_nothing(
     assert not [record for record in caplog.records if record.exc_info or record.levelno > logging.WARNING]
 
 
-async def test_an_answer_to_head_has_no_body(port: int) -> None:
-    answer = await says(port, get("HEAD"))
-    assert answer.startswith(b"HTTP/1.1 405 ")
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (get("HEAD"), b"405"),
+        (get("HEAD", TWILIO_MESSAGES, "Host: x", "Transfer-Encoding: chunked") + b"xyz\r\n", b"400"),
+    ],
+    ids=["wrong method", "and a chunk of no size"],
+)
+async def test_an_answer_to_head_has_no_body(
+    port: int, caplog: pytest.LogCaptureFixture, raw: bytes, status: bytes
+) -> None:
+    answer = await says(port, raw)
+    assert answer[9:12] == status
     assert answer.endswith(b"\r\n\r\n")
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_what_is_odd_but_right_is_accepted(port: int, inbox: Recorder) -> None:
