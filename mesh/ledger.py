@@ -75,6 +75,7 @@ class Caps:
 
 
 NEVER_QUIET, USUAL_CAPS = Quiet(), Caps()
+BEFORE = "mesh:catch-up:before"
 LOOKING, LOOKED, SEEN = "mesh:catch-up:looking", "mesh:catch-up:looked", "mesh:catch-up:seen"
 CANCELS = "mesh:cancel"
 """The channel on which a chat is named when its person cancels."""
@@ -186,13 +187,18 @@ class Ledger:
         return {id_ for id_, seen in zip(ids, before, strict=True) if seen}
 
     async def leave(self, ids: list[str]) -> None:
-        """Messages that are not this mesh's to answer: they came before it."""
+        """Messages that are not to be caught up: they came before the mesh. Their webhooks are taken all the same."""
+        if ids:
+            with reachable():
+                await answer(self._redis.sadd(BEFORE, *ids))
+                await self._redis.pexpire(BEFORE, KEPT_MS)
+
+    async def left(self, ids: list[str]) -> set[str]:
+        if not ids:
+            return set()
         with reachable():
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for message_id in ids:
-                    pipe.hsetnx(message_key(message_id), "state", "before")
-                    pipe.pexpire(message_key(message_id), KEPT_MS, nx=True)
-                await pipe.execute()
+            before = await answer(self._redis.smismember(BEFORE, ids))
+        return {id_ for id_, was in zip(ids, before, strict=True) if was}
 
     async def cancels(self) -> AsyncIterator[str]:
         """Chats whose person cancels, as it happens. One may be missed while Redis can't be reached: the message is in

@@ -197,7 +197,7 @@ for i = 1, taken do
   redis.call('HSET', ARGV[2] .. waiting[i], 'turn', ARGV[3])
 end
 redis.call('LTRIM', KEYS[2], taken, -1)
-redis.call('HSET', KEYS[3], 'messages', messages, 'state', 'planned', 'planned_at', now, 'planned_n',
+redis.call('HSET', KEYS[3], 'messages', messages, 'state', 'planned', 'claims', 0, 'planned_at', now, 'planned_n',
   redis.call('GET', 'mesh:accepted') or '0')
 redis.call('HDEL', KEYS[3], 'reply')
 redis.call('HINCRBY', KEYS[3], 'merges', 1)

@@ -37,12 +37,13 @@ async def catch_up(ledger: Ledger, channel: Channel, number: str, every_s: float
     now = datetime.now(UTC).timestamp()
     start = max((since or now) - OVERLAP_S, now - OLDEST_S)
     received = await channel.received(recipient=number, since=datetime.fromtimestamp(start, UTC))
+    ids = [message.message_id for message in received]
     if not since:
-        await ledger.leave([message.message_id for message in received])
-    seen_before = await ledger.end_look([message.message_id for message in received])
+        await ledger.leave(ids)
+    wanted = await ledger.end_look(ids) - await ledger.left(ids)
     taken = 0
     for message in received:
-        if message.message_id in seen_before and await ledger.accept(message):
+        if message.message_id in wanted and await ledger.accept(message):
             taken += 1
             log.warning("→ caught up message=%s client=%s", message.message_id, pseudonym(message.sender))
     return taken

@@ -161,15 +161,15 @@ async def test_an_abuse_gets_a_clear_status_and_a_short_text_and_leaves_nothing(
     ("raw", "status"),
     [
         (get("HEAD"), b"405"),
-        (get("HEAD", TWILIO_MESSAGES, "Host: x", "Transfer-Encoding: chunked") + b"xyz\r\n", b"400"),
+        (get("HEAD", TWILIO_MESSAGES, "Host: x", "Transfer-Encoding: chunked") + b"xyz\r\n", b"400 405"),
     ],
-    ids=["wrong method", "and a chunk of no size"],
+    ids=["wrong method", "and a chunk of no size: either may be seen first"],
 )
 async def test_an_answer_to_head_has_no_body(
     port: int, caplog: pytest.LogCaptureFixture, raw: bytes, status: bytes
 ) -> None:
     answer = await says(port, raw)
-    assert answer[9:12] == status
+    assert answer[9:12] in status.split()
     assert answer.endswith(b"\r\n\r\n")
     assert not [record for record in caplog.records if record.exc_info]
 

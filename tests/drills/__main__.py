@@ -129,7 +129,7 @@ async def _run(
                 done = [await _one(drill, stage, chosen, progress) for drill in group]
                 results += await _looked_at_again(done)
                 if chosen.keep:
-                    (home / "twilio.json").write_text(json.dumps(await stage.phone.log()))
+                    (home / "twilio.json").write_text(json.dumps(await stage.log()))
         except Skipped as why:
             skipped += [(drill.name, str(why)) for drill in group]
     return results, skipped

@@ -23,7 +23,7 @@ async def burst(play: Play) -> None:
     await streaming
     await play.drain(120, 0)
     said = [each for each in play.said if each.person != one]
-    p95 = judge(said, await play.stage.phone.log()).p95_s
+    p95 = judge(said, await play.stage.log()).p95_s
     play.extra["others_p95_s"] = p95
     play.expect(p95 is not None and p95 < OTHERS_WITHIN_S, f"the others' p95 is {p95} s, not under {OTHERS_WITHIN_S} s")
 

@@ -133,7 +133,7 @@ class Play:
         await asyncio.sleep(grace)
 
     async def verdict(self) -> Verdict:
-        return judge(self.said, await self.stage.phone.log(), owed=self.owed)
+        return judge(self.said, await self.stage.log(), owed=self.owed)
 
     async def texts(self, person: str) -> list[str]:
         """What they received."""
@@ -143,7 +143,7 @@ class Play:
         """Until it is, by whatever words."""
 
         async def is_answered() -> bool:
-            verdict = judge(self.said, await self.stage.phone.log(), owed={said.sid})
+            verdict = judge(self.said, await self.stage.log(), owed={said.sid})
             return not verdict.silent
 
         await until(is_answered, f"{said.token} is answered", within)

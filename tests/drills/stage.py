@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 from redis.asyncio import Redis
@@ -31,6 +32,7 @@ from mesh.testing.script import ModelScript
 from mesh.up import Mesh, Started
 from mesh.wiring import open_roster
 from tests.drills import echo
+from tests.drills.verdict import Log
 
 REVOCABLE = "revocable"
 """A tier for the drill that takes it away."""
@@ -95,6 +97,8 @@ class Stage:
         self._ledger = Ledger(redis)
         self._people = 0
         self._tokens = 0
+        self._log: dict[str, list[dict[str, Any]]] = {}
+        self._logging = asyncio.Lock()
 
     # ── people and messages ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,6 +113,14 @@ class Stage:
     def token(self) -> str:
         self._tokens += 1
         return echo.token_of(self._tokens)
+
+    async def log(self) -> Log:
+        """The simulated Twilio's, all of it; only what is new is fetched."""
+        async with self._logging:
+            last = max((entries[-1]["n"] for entries in self._log.values() if entries), default=0)
+            for kind, entries in (await self.phone.log(last)).items():
+                self._log.setdefault(kind, []).extend(entries)
+        return self._log
 
     # ── what is done to processes ─────────────────────────────────────────────────────────────────────────────────
 

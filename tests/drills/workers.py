@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,12 +10,10 @@ from mesh.settings import ROOT
 from tests.drills import echo
 from tests.drills.drill import Drill, killing
 from tests.drills.play import ACCEPT, FAIL, TAKEN, Play
-from tests.drills.stage import REVOCABLE
+from tests.drills.stage import REVOCABLE, until
 
 CLOCK = Path(__file__).parent / "clock"
 AHEAD_S = 60.0
-FROZEN_S = 12.0
-"""Longer than a lease."""
 
 
 async def kill_worker_each_step(play: Play) -> None:
@@ -65,33 +62,39 @@ async def kill_gateway(play: Play) -> None:
 
 
 async def frozen_worker(play: Play) -> None:
-    """An orchestrator sleeps through its leases while another goes on with its turns; then it wakes."""
+    """An orchestrator sleeps through its leases while another goes on with its turns. It wakes in the middle of a send
+    of the other's, and would try again what it was itself told to send later."""
     stage = play.stage
-    people = await stage.people(4)
+    *people, told_later, newcomer = await stage.people(5)
     planned = await play.hold(people[0])
     await play.say(people[0])  # behind it
     for person, step in ((people[1], "hang"), (people[2], "accept_then_hang")):
         await stage.phone.script({"do": step})
         await stage.reaches((await play.say(person)).sid, "sending")
+    await stage.phone.script({"do": "throttle", "retry_after": 5}, *[{"do": "accept_then_hang", "seconds": 3}] * 8)
+    await stage.reaches((await play.say(told_later)).sid, "sending")
     with ExitStack() as sleep:
         sleep.enter_context(stage.frozen("orchestrator", longest=60))
-        until = time.monotonic() + FROZEN_S
         stage.let_go(planned.token)
-        await play.say(people[3])
+        await play.say(newcomer)
         async with stage.another("orchestrator"):
-            await asyncio.sleep(max(0.0, until - time.monotonic()))
-            await play.drain(60, 0)
+            await until(lambda: _has_reply(play, told_later), "another orchestrator goes on with it")
             sleep.close()
-            await play.stream(people, max(0, play.messages - len(play.said)), 5)
+            await stage.phone.script()
+            await play.stream([*people, newcomer], max(0, play.messages - len(play.said)), 5)
             await play.drain(60, 0)
+
+
+async def _has_reply(play: Play, person: str) -> bool:
+    return bool(await play.stage.phone.replies(person))
 
 
 async def clock_skew(play: Play) -> None:
-    """Two orchestrators, one of them a minute ahead; each goes on with what the other began."""
+    """Two of each worker, one of them a minute ahead; each goes on with what the other began."""
     stage = play.stage
     people = await stage.people(8)
     ahead = {"PYTHONPATH": f"{CLOCK}:{ROOT}", "DRILLS_CLOCK_S": str(AHEAD_S)}
-    async with stage.another("orchestrator", **ahead):
+    async with stage.another("orchestrator", **ahead), stage.another("echo", **ahead):
         await stage.phone.script(*[ACCEPT, TAKEN, ACCEPT, FAIL] * (play.messages // 4))
         await play.stream(people, play.messages // 2, 5)
         stage.kill("orchestrator")
@@ -145,14 +148,14 @@ DRILLS = (
     ),
     Drill(
         "frozen-worker",
-        f"an orchestrator stopped for {FROZEN_S:.0f} s and resumed, another going on with its turns",
+        "an orchestrator stopped for longer than its leases, another going on with its turns",
         frozen_worker,
         messages=25,
         short=9,
     ),
     Drill(
         "clock-skew",
-        f"one of two orchestrators with a clock {AHEAD_S:.0f} s ahead, sends without a clear answer, a kill",
+        f"one of two orchestrators and agents {AHEAD_S:.0f} s ahead, sends without a clear answer, a kill",
         clock_skew,
         messages=80,
         short=24,
@@ -164,6 +167,7 @@ DRILLS = (
         power_cut,
         messages=80,
         short=16,
+        slow=True,
     ),
     Drill(
         "poison",
@@ -171,5 +175,6 @@ DRILLS = (
         poison,
         messages=40,
         short=14,
+        slow=True,
     ),
 )

@@ -14,6 +14,7 @@ from mesh.adapters.twilio import TwilioChannel
 from mesh.bus import Bus
 from mesh.errors import MeshError
 from mesh.ledger import LOOKING, Ledger
+from mesh.ports import Inbound
 from mesh.testing.phone import Phone
 from tests.simulated import NUMBER, SID, TOKEN, twilio  # noqa: F401 - a fixture
 
@@ -65,6 +66,12 @@ async def test_what_came_before_the_mesh_ever_looked_is_not_answered(stage: Stag
     await stage.look()
     await stage.look()
     assert await stage.accepted() == ["now"]
+
+
+async def test_a_webhook_that_comes_after_the_first_look_is_taken(stage: Stage) -> None:
+    posted = await stage.phone.post(stage.person, "slow webhook", deliver=False)
+    await stage.look()
+    assert await stage.ledger.accept(Inbound(posted.message_sid, stage.person, NUMBER, "slow webhook", {}))
 
 
 async def test_a_message_that_was_delivered_is_not_taken_twice(stage: Stage) -> None:

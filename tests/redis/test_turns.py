@@ -285,6 +285,21 @@ async def test_a_newer_message_makes_an_unsent_draft_stale(stage: Stage) -> None
     assert planned == ["a room for Friday\nno, for Saturday"]
 
 
+async def test_writing_on_is_not_taken_for_a_turn_that_kills_its_worker(stage: Stage) -> None:
+    stage.be_quiet(0.05)
+    written = itertools.count(1)
+
+    async def writes_on(request: Request) -> Ok | Failed:
+        if request.skill == CONVERSE.name and (number := next(written)) <= 3:
+            await stage.hear(f"SM{number}", f"m{number}")
+        return await stage.local(request)
+
+    stage.says = echo
+    await stage.hear("SM0", "m0")
+    await stage.driver.take(stage.chat, writes_on)
+    assert await stage.received() == ["m0\nm1\nm2\nm3"]
+
+
 # ── /cancel ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
