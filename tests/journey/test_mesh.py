@@ -293,7 +293,10 @@ def test_a_mistake_is_told_in_a_sentence(mesh: Running, arguments: tuple[str, ..
     assert "Traceback" not in ran.stdout + ran.stderr
 
 
-def test_no_log_holds_a_message_or_a_phone_number(mesh: Running) -> None:
+async def test_no_log_holds_a_message_or_a_phone_number(mesh: Running, phone: Phone) -> None:
+    before = await phone.replies(ASHA)
+    await phone.say(ASHA, "How much is parking?")
+    assert await phone.replies(ASHA, before[-1].seq if before else 0, 40.0)
     logs = "".join(file.read_text("utf-8", "replace") for file in (mesh.home / "logs").glob("*.log"))
     assert "skill=knowledge.answer" in logs
     for word in ("How much is", "7,413", *(who.removeprefix("+") for who in (ASHA, BEN, STRANGER, OWNER))):
