@@ -118,7 +118,7 @@ def load_agent(name: str, entries: list[dict[str, object]]) -> Any:
 async def _gateway(settings: Settings) -> None:
     from mesh.connections import connect
     from mesh.gateway.app import create_app
-    from mesh.gateway.door import configured
+    from mesh.gateway.door import configured, listening
     from mesh.ledger import Caps, Ledger
 
     redis = connect(settings.redis_url)
@@ -126,7 +126,8 @@ async def _gateway(settings: Settings) -> None:
     app = create_app(ledger, public_url=settings.public_url, auth_token=settings.twilio_auth_token)
     gc.freeze()  # nothing of what was imported is ever garbage: no collection has to look through it
     try:
-        await _serve(configured(app, host=settings.gateway_host, port=settings.gateway_port))
+        config = configured(app, host=settings.gateway_host, port=settings.gateway_port)
+        await _serve(config, listening(config, _inherited()))
     finally:
         await ledger.close()
         await redis.aclose()
@@ -162,7 +163,8 @@ async def _dashboard(settings: Settings) -> None:
         timeout_graceful_shutdown=5,
     )
     try:
-        await _serve(config)
+        inherited = _inherited()
+        await _serve(config, [inherited] if inherited else None)
     finally:
         await configured.close()
         await ledger.close()
@@ -184,12 +186,17 @@ def _agents_of(settings: Settings) -> Callable[[], Awaitable[list[dict[str, Any]
     return read
 
 
-async def _serve(config: uvicorn.Config) -> None:
-    """Until a signal; on the supervisor's listener when there is one."""
+def _inherited() -> socket.socket | None:
+    """The supervisor's listener, when there is one."""
+    inherited = os.environ.get(LISTENER)
+    return socket.socket(fileno=int(inherited)) if inherited else None
+
+
+async def _serve(config: uvicorn.Config, listeners: list[socket.socket] | None) -> None:
+    """Until a signal."""
     from uvicorn import Server
 
-    inherited = os.environ.get(LISTENER)
-    await Server(config).serve([socket.socket(fileno=int(inherited))] if inherited else None)
+    await Server(config).serve(listeners)
 
 
 def say_ready() -> None:

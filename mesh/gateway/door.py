@@ -11,6 +11,7 @@ import contextlib
 import http
 import logging
 import random
+import socket
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -40,12 +41,14 @@ class Bounds:
     """From the connection, or the first byte of a later request, to the last of the headers."""
     head_bytes: int = 8 * 1024
     headers: int = 100
-    pieces: int = 128
+    pieces: int = 64
     """In which a body may come: chunks, or packets."""
     refusal_seconds: float = 0.5
     """About how long a refusal is held back, so that who floods us is slowed down."""
 
 
+AT_ONCE = 16
+"""Connections that are accepted in one round of the event loop."""
 DRAINED = 2_000_000
 """Bytes that are taken, and dropped, from somebody who is refused: while some are unread, closing would reset the
 connection and could take the answer along."""
@@ -66,6 +69,15 @@ def configured(app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0, bounds: 
         server_header=False,
         timeout_graceful_shutdown=5,
     )
+
+
+def listening(config: uvicorn.Config, listener: socket.socket | None = None) -> list[socket.socket]:
+    """One listener in several copies, for `uvicorn.Server.serve`.
+
+    uvloop accepts one connection of each in a round: behind a flood, honest ones would stand in one long line.
+    """
+    first = listener or config.bind_socket()
+    return [first, *(first.dup() for _ in range(AT_ONCE - 1))]
 
 
 class Door(H11Protocol):

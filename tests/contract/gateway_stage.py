@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, signature
 from mesh.gateway.app import FORM, TWILIO_MESSAGES
-from mesh.gateway.door import Bounds, configured
+from mesh.gateway.door import Bounds, configured, listening
 from mesh.ports import Delivery, Inbound
 
 PUBLIC, TOKEN = "https://mesh.example.com", "s3cret"
@@ -98,7 +98,7 @@ async def served(app: Starlette, listener: socket.socket | None = None, bounds: 
         config = configured(app, bounds=bounds)
         config.timeout_graceful_shutdown = 1
         server = uvicorn.Server(config)
-        task = asyncio.create_task(server.serve(sockets=[listener]))
+        task = asyncio.create_task(server.serve(sockets=listening(config, listener)))
         try:
             yield listener.getsockname()[1]
         finally:
@@ -119,7 +119,7 @@ async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
 
 async def says(port: int, raw: bytes) -> bytes:
     """Sends this, no more, and reads until the gateway hangs up."""
-    async with connected(port) as (reader, writer), asyncio.timeout(5):
+    async with connected(port) as (reader, writer), asyncio.timeout(30):
         writer.write(raw)
         return await rest(reader)
 

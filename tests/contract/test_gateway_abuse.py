@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -13,11 +14,13 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
+import uvicorn
+import uvloop
 from starlette.applications import Starlette
 
 from mesh.adapters.twilio_signature import SIGNATURE_HEADER, parse_pairs
 from mesh.gateway.app import TWILIO_MESSAGES, TWILIO_STATUS, create_app
-from mesh.gateway.door import Bounds
+from mesh.gateway.door import Bounds, configured, listening
 from tests.bench import webhooks
 from tests.contract.gateway_stage import (
     PUBLIC,
@@ -299,7 +302,7 @@ async def test_when_it_is_full_of_work_a_newcomer_is_told(app: Starlette, inbox:
         assert (await says(port, b"")).startswith(b"HTTP/1.1 503 ")
 
 
-LARGE = b"Body=" + b"%41" * 20_000
+LARGE = b"Body=" + b"%41" * 8_000
 
 
 async def test_large_forged_forms_do_not_keep_a_message_waiting(port: int, inbox: Recorder) -> None:
@@ -382,3 +385,29 @@ async def test_of_what_is_refused_the_log_holds_path_and_status_alone(
     ]
     assert lines.count("Invalid HTTP request received.") == 2
     assert not any(secret in line for line in lines)
+
+
+def test_many_connections_are_accepted_in_one_round_of_the_loop(app: Starlette) -> None:
+    """Of uvloop's, which the process runs on: it takes one of each listener."""
+
+    async def rounds_for(many: int) -> int:
+        class Server(uvicorn.Server):
+            async def main_loop(self) -> None:
+                """Instead of waiting for a signal: connects, and counts the rounds until all are accepted."""
+                waiting = [socket.create_connection(address) for _ in range(many)]
+                while len(self.server_state.connections) < many:
+                    self.rounds += 1
+                    await asyncio.sleep(0)
+                for each in waiting:
+                    each.close()
+
+            rounds = 0
+
+        config = configured(app)
+        listeners = listening(config)
+        address: tuple[str, int] = listeners[0].getsockname()
+        server = Server(config)
+        await server.serve(listeners)
+        return server.rounds
+
+    assert uvloop.run(rounds_for(64)) < 30
