@@ -16,11 +16,13 @@ from mesh.ports import Delivery, Inbound
 Pairs = Sequence[tuple[str, str]]
 
 SIGNATURE_HEADER = "X-Twilio-Signature"
-MAX_FIELDS = 500
+MAX_FIELDS = 200
+"""Twilio sends some twenty, and two for each of at most ten media."""
 _PREFIX = "whatsapp:"
 _NUMBER = re.compile(r"whatsapp:(\+[0-9]{1,15})")
 _ADDRESS = re.compile(r"whatsapp:[^\s|]{1,160}")
 _SID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STATE = re.compile(r"[a-z_]{1,32}")
 _ONCE = ("MessageSid", "From", "To", "Body")
 _SAME_STATE = {"accepted": "queued", "scheduled": "queued", "sending": "queued", "canceled": "failed"}
@@ -30,13 +32,15 @@ class _Multi:
     """What the official validator asks of a form in which a name may repeat."""
 
     def __init__(self, pairs: Pairs) -> None:
-        self._pairs = pairs
+        self._values: dict[str, list[str]] = {}
+        for name, value in pairs:
+            self._values.setdefault(name, []).append(value)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._pairs)
+        return iter(self._values)
 
     def getall(self, name: str) -> list[str]:
-        return [value for key, value in self._pairs if key == name]
+        return self._values[name]
 
 
 def signature(url: str, pairs: Pairs, token: str) -> str:
@@ -106,8 +110,10 @@ def address(identity: str) -> str:
 
 
 def parse_inbound(pairs: Pairs) -> Inbound:
-    """Who wrote is `From`, which Twilio vouches for; `ProfileName` is what people call themselves. Raises
-    `Malformed`, also for a status callback that was sent to the address for messages."""
+    """Who wrote is `From`, which Twilio vouches for; `ProfileName` is what people call themselves. Control characters,
+    on which stores and models choke, are left out: line breaks and tabs stay, and so does every other character, with
+    the marks that tell the direction of writing. Raises `Malformed`, also for a status callback that was sent to the
+    address for messages."""
     fields = _gather(pairs)
     if "MessageStatus" in fields:
         raise Malformed(detail="this is a status callback: its address is /whatsapp/twilio/status")
@@ -116,8 +122,8 @@ def parse_inbound(pairs: Pairs) -> Inbound:
         message_id=_sid(fields),
         sender=identity(fields.get("From", "")),
         recipient=identity(fields.get("To", "")),
-        text=fields.get("Body", ""),
-        fields=fields,
+        text=_cleaned(fields.get("Body", "")),
+        fields={name: _cleaned(value) for name, value in fields.items()},
         media=int(count) if re.fullmatch("[0-9]{1,3}", count) else 0,
     )
 
@@ -141,6 +147,10 @@ def _gather(pairs: Pairs) -> dict[str, str]:
             raise Malformed(detail=f"{name} is given twice")
         fields[name] = f"{fields[name]}\n{value}" if name in fields else value
     return fields
+
+
+def _cleaned(text: str) -> str:
+    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _sid(fields: dict[str, str]) -> str:

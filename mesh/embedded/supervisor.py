@@ -33,8 +33,9 @@ READY_WITHIN_S = 90.0
 """A cold start on a busy machine takes half a minute; what died meanwhile is seen at once."""
 LOCK_WITHIN_S = 10.0
 BACK_OFF_S = (0.2, 0.5, 1, 2, 5, 10)
-HEALTHY_AFTER_S = 30.0
-"""A child that lived this long starts over at the shortest back-off."""
+HEALTHY_AFTER_S = 5.0
+"""A child that lived this long starts over at the shortest back-off: to start it again costs little of its time, and a
+mesh under fire is not kept waiting."""
 LOG_BYTES = 10_000_000
 
 _LIBC = ctypes.CDLL(None)
@@ -150,8 +151,10 @@ class Running:
             process, began = self.process, time.monotonic()
             if process is not None:
                 await process.wait()
-            tries = 0 if time.monotonic() - began > HEALTHY_AFTER_S else tries + 1
+            if time.monotonic() - began > HEALTHY_AFTER_S:
+                tries = 0
             delay = BACK_OFF_S[min(tries, len(BACK_OFF_S) - 1)]
+            tries += 1
             code = process.returncode if process else None
             log.warning("! part=%s ended code=%s; starting again in %.1f s", self.part.name, code, delay)
             await asyncio.sleep(delay)

@@ -20,7 +20,7 @@ from mesh.adapters.twilio_signature import Pairs, Signatures, parse_delivery, pa
 from mesh.envelope import pseudonym
 from mesh.errors import Malformed, MeshError, Unavailable
 from mesh.gateway.door import DRAINED
-from mesh.gateway.forms import FORGED, FORM, SignedForms, cleaned
+from mesh.gateway.forms import FORGED, FORM, SignedForms
 from mesh.ports import Delivery, Inbound
 
 __all__ = ["FORGED", "FORM", "TWILIO_MESSAGES", "TWILIO_STATUS", "Inbox", "create_app"]
@@ -69,7 +69,7 @@ def create_app(
     @signed
     async def receive(form: Pairs) -> Response:
         started = time.perf_counter()
-        message = cleaned(parse_inbound(form))
+        message = parse_inbound(form)
         async with _within(store_seconds):
             new = await inbox.accept(message)
         log.info(

@@ -7,13 +7,11 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, Signatures, parse_pairs
-from mesh.ports import Inbound
+from mesh.adapters.twilio_signature import MAX_FIELDS, SIGNATURE_HEADER, Pairs, Signatures, parse_pairs
 
 FORM = "application/x-www-form-urlencoded"
 FORGED = (
@@ -22,10 +20,7 @@ FORGED = (
 )
 LARGE_BYTES, LARGE_FIELDS = 4096, 64
 """A message of everyday length is below both."""
-MOST_FIELDS = 200
-"""Twilio sends some twenty, and two for each of at most ten media."""
 _SIGNATURE = re.compile(r"[A-Za-z0-9+/]{27}=")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class SignedForms:
@@ -43,8 +38,8 @@ class SignedForms:
         if not _SIGNATURE.fullmatch(given):
             raise HTTPException(403, FORGED)
         fields = raw.count(b"&") + 1
-        if fields > MOST_FIELDS:
-            raise HTTPException(400, f"The form has more than {MOST_FIELDS} fields.\n")
+        if fields > MAX_FIELDS:
+            raise HTTPException(400, f"The form has more than {MAX_FIELDS} fields.\n")
         if len(raw) > LARGE_BYTES or fields > LARGE_FIELDS:
             async with self._lane.turn():
                 return self._verified(request, raw, given)
@@ -105,13 +100,3 @@ class _Lane:
                     self._rests_until = ended + 19 * (ended - began)
         finally:
             self._standing -= 1
-
-
-def cleaned(message: Inbound) -> Inbound:
-    """Without control characters, on which stores and models choke: line breaks and tabs stay, and so does every other
-    character, with the marks that tell the direction of writing."""
-    return replace(message, text=_clean(message.text), fields={name: _clean(v) for name, v in message.fields.items()})
-
-
-def _clean(text: str) -> str:
-    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

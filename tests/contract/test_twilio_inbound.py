@@ -86,6 +86,14 @@ async def test_a_person_without_a_number_is_received_by_the_whole_id(channel: Tw
     assert await texts_of(channel, "whatsapp:US.13491", since) == ["hi"]
 
 
+async def test_control_characters_are_left_out_of_what_was_listed_too(
+    channel: TwilioChannel, phone: Phone, person: str
+) -> None:
+    since = a_moment_ago()
+    await phone.post(person, "one\x00\x1b two\r\nthree", deliver=False)
+    assert await texts_of(channel, person, since) == ["one two\nthree"]
+
+
 async def test_what_people_sent_is_received_oldest_first_and_without_our_own_words(
     channel: TwilioChannel, phone: Phone, person: str
 ) -> None:

@@ -13,6 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from httpx import HTTPError
+from redis.exceptions import RedisError
+
 from mesh.errors import MeshError
 from tests.drills.play import Play, Tell
 from tests.drills.stage import SMALL, Stage, Wanted
@@ -87,7 +90,7 @@ async def run(
     await stage.phone.script()
     try:
         await drill.play(play)
-    except (TimeoutError, ValueError, OSError, MeshError) as error:
+    except (TimeoutError, ValueError, OSError, MeshError, HTTPError, RedisError) as error:
         play.complaints.append(f"{type(error).__name__}: {error}")
     await play.drain(drill.drain_s, 1.0 if short else drill.grace_s)
     verdict = await play.verdict()

@@ -48,7 +48,8 @@ class Play:
 
     def message(self, person: str, *, apology: bool = False, only: bool = False) -> Said:
         """Not posted yet."""
-        said = Said(self.stage.token(), f"SM{self.random.getrandbits(128):032x}", person, apology, only)
+        token = self.stage.token()
+        said = Said(token, f"SM{self.random.getrandbits(64):016x}{int(token[1:]):016x}", person, apology, only)
         self.said.append(said)
         return said
 

@@ -120,12 +120,15 @@ async def power_cut(play: Play) -> None:
 
 
 async def poison(play: Play) -> None:
-    """A message that kills its worker each time: its person reads an apology, and everybody else is answered."""
+    """A message that kills its worker each time: its person reads an apology, and everybody else is answered, even who
+    was in the same worker's hands."""
     stage = play.stage
-    poisoned, *others = await stage.people(5)
+    poisoned, beside, *others = await stage.people(6)
+    held = await play.hold(beside)
     said = await play.say(poisoned, echo.POISON, apology=True, only=True)
+    stage.let_go(held.token)
     after = await play.say(poisoned)
-    streaming = asyncio.create_task(play.stream(others, play.messages - 2, 1))
+    streaming = asyncio.create_task(play.stream(others, play.messages - 3, 1))
     await play.answered(said, within=120)
     await streaming
     await play.answered(after, within=60)

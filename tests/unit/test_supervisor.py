@@ -55,6 +55,26 @@ async def test_a_child_that_dies_is_started_again(tmp_path: Path) -> None:
         assert running.restarts == 1
 
 
+async def test_who_lived_for_a_while_is_started_again_at_once_however_often_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BACK_OFF_S", (0.01, 600.0))
+    monkeypatch.setattr(module, "HEALTHY_AFTER_S", 0.05)
+    async with Supervisor(tmp_path) as supervisor:
+        running = await supervisor.launch(python("import time; time.sleep(0.2)"))
+        await until(lambda: running.restarts >= 3)
+
+
+async def test_who_dies_at_once_is_started_again_after_ever_longer_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "BACK_OFF_S", (0.01, 0.02, 600.0))
+    async with Supervisor(tmp_path) as supervisor:
+        running = await supervisor.launch(python("raise SystemExit(3)"))
+        await until(lambda: "again in 600.0 s" in caplog.text)
+        assert running.restarts == 2
+
+
 async def test_a_child_that_ignores_the_request_to_end_is_killed(tmp_path: Path) -> None:
     stubborn = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {READY_THEN_SLEEP}"
     async with Supervisor(tmp_path) as supervisor:

@@ -247,8 +247,10 @@ def test_unknown_and_repeated_fields_are_kept() -> None:
     assert message.fields["Novelty"] == "a\nb"
 
 
-def test_text_is_not_trimmed_and_may_hold_anything() -> None:
-    assert parse_inbound(with_field("Body", " \0hi\n")).text == " \0hi\n"
+def test_text_is_not_trimmed_and_loses_only_control_characters() -> None:
+    kept = " hi\n\tthere \u202eabc\u202c 👋🏽\n"
+    assert parse_inbound(with_field("Body", kept)).text == kept
+    assert parse_inbound(with_field("Body", " \0hi\r\n\x1b[31m\x9f")).text == " hi\n[31m"
     assert parse_inbound([pair for pair in MESSAGE if pair[0] != "Body"]).text == ""
 
 
