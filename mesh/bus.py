@@ -13,6 +13,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -195,6 +196,21 @@ class Bus:
 
     async def tell(self, request: Request) -> None:
         await self._submit(request, "")
+
+    async def drop_results(self, skills: Iterable[str], holding: Collection[str]) -> int:
+        """Kept results of these skills that hold one of the texts, whoever's they are: what is replayed after that is
+        done again. Raises `Unavailable`."""
+        wanted = [to_json(text)[1:-1] for text in holding if text]
+        dropped = 0
+        try:
+            for skill in skills if wanted else ():
+                async for key in self._redis.scan_iter(f"{result_key_prefix}{skill}:*", count=1000):
+                    kept = await self._redis.get(key)
+                    if kept is not None and any(text in kept for text in wanted):
+                        dropped += int(await self._redis.delete(key))
+        except broken.RedisError as error:
+            raise Unavailable(detail=f"redis: {type(error).__name__}") from error
+        return dropped
 
     async def _submit(self, request: Request, inbox: str) -> None:
         job_id = request.job_id

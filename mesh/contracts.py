@@ -7,6 +7,7 @@ from typing import Literal
 
 from mesh.access import DRIVE_LEDGER
 from mesh.envelope import Wire
+from mesh.ports import InboundKind
 from mesh.skills import Card, Skill
 
 
@@ -73,16 +74,50 @@ class Answer(Wire):
 # ── orchestrator ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class SentFile(Wire):
+    """A file of a person's message, not fetched yet: `mesh.ports.Attachment` on the wire."""
+
+    reference: str
+    media_type: str = ""
+    name: str = ""
+
+
 class Turn(Wire):
     chat: str
     text: str
     media: int = 0
     message_id: str
     history: tuple[Line, ...] = ()
+    kind: InboundKind = "text"
+    files: tuple[SentFile, ...] = ()
+    quoted: str = ""
+    button: str = ""
+
+
+ANSWER = "turn:"
+
+
+class Piece(Wire):
+    """One message of the provider's. `document_id` names a file to be shown; its link is made when it is sent."""
+
+    text: str = ""
+    document_id: str = ""
+    """Or `ANSWER` and a turn's id: that reply, as a file."""
+    name: str = ""
+    """Of that file."""
+    template: str = ""
+    """The provider's id of a text that may be sent while its person's window is closed."""
 
 
 class Reply(Wire):
+    """`pieces` is how it is sent, in order; empty: as one text."""
+
     text: str
+    pieces: tuple[Piece, ...] = ()
+    silent: str = ""
+    """Why nothing is sent at all: `opted out`, `handed over`, `a reaction`. Recorded, never lost."""
+    regardless: bool = False
+    """Is sent to who opted out, or was handed over, too: it confirms just that."""
     sources: tuple[Source, ...] = ()
     skill: str = ""
     """Which skill answered; empty for the orchestrator's own words."""
@@ -251,6 +286,31 @@ READ_PATHS = (
     GET_DOCUMENT,
     LIST_DOCUMENTS,
 )
+
+
+class Visible(Wire):
+    document_id: str
+    visibility: Literal["private", "global"]
+
+
+SET_VISIBILITY = Skill(
+    name="knowledge.set_visibility",
+    takes=Visible,
+    returns=DocumentCard,
+    needs="documents:add",
+    within=timedelta(seconds=30),
+    fresh=True,
+)
+"""Of one's own document. `global` takes `documents:publish` besides."""
+DELETE_DOCUMENT = Skill(
+    name="knowledge.delete_document",
+    takes=DocumentRef,
+    returns=DocumentCard,
+    needs="documents:add",
+    within=timedelta(seconds=30),
+    fresh=True,
+)
+"""One's own, out of every store."""
 INGEST = Skill(
     name="knowledge.ingest",
     takes=Ingest,
@@ -310,6 +370,35 @@ class Remembered(Wire):
     superseded: tuple[str, ...] = ()
 
 
+class Told(Wire):
+    """Everything that is remembered of a person, oldest first; what was replaced is not among it."""
+
+    memories: tuple[Memory, ...]
+
+
+class Forget(Wire):
+    """`about` names one thing; empty: everything."""
+
+    about: str = ""
+
+
+class Forgotten(Wire):
+    texts: tuple[str, ...]
+    """The facts that are gone, as they were."""
+
+
+EXPORT_MEMORY = Skill(
+    name="memory.export", takes=Nothing, returns=Told, needs="memory:recall", within=timedelta(seconds=10)
+)
+FORGET = Skill(
+    name="memory.forget",
+    takes=Forget,
+    returns=Forgotten,
+    needs="memory:write",
+    within=timedelta(seconds=30),
+    fresh=True,
+)
+"""Out of every store and log."""
 RECALL = Skill(name="memory.recall", takes=Recall, returns=Recalled, needs="memory:recall", within=timedelta(seconds=4))
 REMEMBER = Skill(
     name="memory.remember",

@@ -1,4 +1,4 @@
-"""What crosses a process boundary: frozen, closed, and JSON on the wire (never pickle)."""
+"""What crosses a process boundary: frozen, with named fields, and JSON on the wire (never pickle)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ MESH = "mesh"
 
 
 class Wire(BaseModel):
-    """A payload: frozen, and closed to fields that it does not name."""
+    """A payload. Fields that it does not name are left aside: during a deploy, a newer version may have written them.
+    So a new field must never narrow what the others allow."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_bytes="base64", val_json_bytes="base64")
 
 
 class Request(Wire):

@@ -7,9 +7,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from redis.asyncio import Redis
@@ -30,7 +30,9 @@ MOST_MERGES = 3
 """How often a newer message may make a draft stale: somebody who never stops writing is answered all the same."""
 
 
-STEPS = ("planned", "ready", "sending", "sent", "dead")
+STEPS = ("planned", "ready", "sending", "sent", "dead", "silent", "waiting")
+"""The last four are outcomes. `silent`: nothing is to be said, for a recorded reason. `waiting`: the provider takes the
+reply only once its person has written again."""
 
 
 class LeaseLost(MeshError):
@@ -48,6 +50,9 @@ class Quiet:
     longest: float = 5.0
 
 
+OUTCOMES = STEPS[3:]
+
+
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
     """A turn as it stands. Times are seconds since the epoch; 0 where the step was not reached."""
@@ -62,8 +67,13 @@ class TurnRecord:
     messages: tuple[str, ...] = ()
     """Ids of all messages that it answers, in order."""
     kind: str = ""
-    """Of its first message (see `mesh.ledger.kind_of`), or `cancelled`."""
+    """Of its first message (see `mesh.incoming.kind_of`), or `cancelled`."""
+    part: int = 0
+    """Which piece of the reply is next; those before it are sent."""
     provider_id: str = ""
+    """Of the piece that was sent last."""
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    """Which piece each of the provider's ids is."""
     reason: str = ""
     delivery: str = ""
     delivery_error: str = ""
@@ -73,6 +83,8 @@ class TurnRecord:
     sending_at: float = 0.0
     sent_at: float = 0.0
     dead_at: float = 0.0
+    silent_at: float = 0.0
+    waiting_at: float = 0.0
     first_intent_at: float = 0.0
     claimed_at: float = 0.0
     """When it was taken up last. As all times here by Redis's clock: never compare them to another."""
@@ -182,10 +194,21 @@ class Lease:
             keys = [lease_key(self.chat), turn_key(turn.turn_id)]
             return bool(await self._leases.once(keys=keys, args=[self._token, what]))
 
-    async def planned(self, turn: TurnRecord, reply: Reply, *, gave_up: bool = False) -> None:
-        """`gave_up`: the reply is an apology, and the turn becomes a dead letter all the same."""
+    async def planned(self, turn: TurnRecord, reply: Reply, *, gave_up: bool = False, took: int = 0) -> None:
+        """`gave_up`: the reply is an apology, and the turn becomes a dead letter all the same. `took`: how many of the
+        replies that waited are in this one."""
         fields = {"reason": "it keeps failing", "dead_letter": "1"} if gave_up else {}
+        if took:
+            fields["+took"] = str(took)
         await self._advance(turn, "planned", "ready", {"reply": reply.model_dump_json(), **fields})
+
+    async def silenced(self, turn: TurnRecord, state: str, reason: str) -> None:
+        """Nothing is said, and that is its outcome."""
+        await self._advance(turn, state, "silent", {"reason": reason})
+
+    async def waits(self, turn: TurnRecord, reason: str, text: str) -> None:
+        """The provider does not take it before its person has written again: `text` is put before that reply."""
+        await self._advance(turn, "sending", "waiting", {"reason": reason, "+wait": text})
 
     async def revised(self, turn: TurnRecord, reply: Reply) -> None:
         await self._advance(turn, "ready", "ready", {"reply": reply.model_dump_json()})
@@ -197,15 +220,14 @@ class Lease:
     async def not_sent(self, turn: TurnRecord) -> None:
         await self._advance(turn, "sending", "ready", {})
 
-    async def sent(self, turn: TurnRecord, provider_id: str, said: str, reply: Reply) -> None:
-        await self._advance(
-            turn,
-            "sending",
-            "sent",
-            {"provider_id": provider_id},
-            lines=said_and_answered(said, reply),
-            sent_as=provider_id,
-        )
+    async def part_sent(self, turn: TurnRecord, provider_id: str) -> None:
+        """There is more of the reply."""
+        fields = {"part": str(turn.part + 1), "attempts": "0", "-": "first_intent_at"}
+        await self._advance(turn, "sending", "ready", fields, sent_as=provider_id)
+
+    async def sent(self, turn: TurnRecord, provider_id: str, lines: tuple[Line, ...]) -> None:
+        """All of it; `lines` are added to the conversation."""
+        await self._advance(turn, "sending", "sent", {}, lines=lines, sent_as=provider_id)
 
     async def died(self, turn: TurnRecord, state: str, reason: str) -> None:
         await self._advance(turn, state, "dead", {"reason": reason})
@@ -223,6 +245,8 @@ class Lease:
         pairs: list[str] = [part for pair in fields.items() for part in pair]
         for line in lines:
             pairs += ["+line", line.model_dump_json()]
+        if sent_as:
+            pairs += ["+sent", f"{turn.part} {sent_as}"]
         with reachable():
             done = await self._leases.advance(
                 keys=[
@@ -231,14 +255,15 @@ class Lease:
                     current_key(self.chat),
                     window_key(self.chat),
                     DEAD,
-                    sent_key(sent_as),
+                    *sent_keys(sent_as),
+                    waiting_key(self.chat),
                 ],
                 args=[
                     self._token,
                     from_,
                     to,
                     KEPT_MS,
-                    int(to in ("sent", "dead")),
+                    int(to in OUTCOMES),
                     WINDOW_LINES,
                     turn.turn_id,
                     MESSAGE,
@@ -252,6 +277,7 @@ class Lease:
 # ── keys and forms ────────────────────────────────────────────────────────────────────────────────────────────────
 
 DUE, FENCE, DEAD, TURN, MESSAGE = "mesh:due", "mesh:fence", "mesh:dead", "mesh:turn:", "mesh:in:"
+UNDELIVERED = "mesh:undelivered"
 QUEUES = ("mesh:chat:", ":queue")
 """What stands before and after a chat, in the name of its list of messages."""
 
@@ -288,8 +314,13 @@ def turn_key(turn_id: str) -> str:
     return TURN + turn_id
 
 
-def sent_key(provider_id: str) -> str:
-    return f"mesh:sent:{provider_id}"
+def sent_keys(provider_id: str) -> tuple[str, str, str]:
+    """Which turn it belongs to, what was told of it before that was known, and all that could not be delivered."""
+    return f"mesh:sent:{provider_id}", f"mesh:early:{provider_id}", UNDELIVERED
+
+
+def waiting_key(chat: str) -> str:
+    return f"mesh:chat:{chat}:waiting"
 
 
 def said_and_answered(said: str, reply: Reply) -> tuple[Line, ...]:
@@ -308,7 +339,9 @@ def record_of(turn_id: str, raw: dict[bytes, bytes], accepted_at: float = 0.0) -
         attempts=int(fields.get("attempts", 0)),
         messages=tuple(fields.get("messages", turn_id).split("\n")),
         kind=fields.get("kind", ""),
+        part=int(fields.get("part", 0)),
         provider_id=fields.get("provider_id", ""),
+        pieces={name[6:]: int(part) for name, part in fields.items() if name.startswith("piece:")},
         reason=fields.get("reason", ""),
         delivery=fields.get("delivery", ""),
         delivery_error=fields.get("delivery_error", ""),

@@ -7,12 +7,11 @@ the chat's lease (see `mesh.lease`).
 from __future__ import annotations
 
 import asyncio
-import json
+import dataclasses
 import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -22,12 +21,15 @@ from mesh.bus import enqueue_keys, pack
 from mesh.connections import Batched, answer
 from mesh.contracts import TAKE_TURNS, Line
 from mesh.envelope import MESH, Request, digest, new_trace
+from mesh.incoming import NOTICE, kind_of, pack_inbound, unpack_inbound
 from mesh.lease import (
     DEAD,
     DUE,
     KEPT_MS,
+    OUTCOMES,
     QUEUES,
     TURN,
+    UNDELIVERED,
     Lease,
     Leases,
     Quiet,
@@ -39,8 +41,9 @@ from mesh.lease import (
     queue_key,
     reachable,
     record_of,
-    sent_key,
+    sent_keys,
     turn_key,
+    waiting_key,
     window_key,
 )
 from mesh.ports import Delivery, Inbound
@@ -51,13 +54,11 @@ _RANK = ("queued", "sending", "sent", "delivered", "read")
 _ENDED = ("failed", "undelivered")
 
 RECENT = "mesh:recent"
-OPT_WORDS = ("stop", "start", "unsubscribe", "stopall", "unstop")
-"""Written alone they are about being written to, and nothing else."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Accepted:
     """A message, and the turn that answers it once one has begun. `accepted_at` is in seconds since the epoch."""
 
@@ -66,7 +67,20 @@ class Accepted:
     turn: TurnRecord | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Undelivered:
+    """A message of ours that the provider took, and could not deliver."""
+
+    turn_id: str
+    provider_id: str
+    code: str = ""
+
+    @property
+    def entry(self) -> str:
+        return f"{self.turn_id}\n{self.provider_id}\n{self.code}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Caps:
     """How many messages may wait: in one chat, and of one client in all of its chats."""
 
@@ -93,6 +107,8 @@ class Ledger:
         self._overdue = redis.register_script(scripts.OVERDUE)
         self._look = redis.register_script(scripts.LOOK)
         self._looked = redis.register_script(scripts.LOOKED)
+        self._undelivered = redis.register_script(scripts.UNDELIVERED)
+        self._wait = redis.register_script(scripts.WAIT)
 
     async def close(self) -> None:
         await self._accept.close()
@@ -118,7 +134,7 @@ class Ledger:
                 [
                     message.message_id,
                     message.chat,
-                    _pack_inbound(message),
+                    pack_inbound(message),
                     kind_of(message),
                     KEPT_MS,
                     request.job_id,
@@ -133,11 +149,12 @@ class Ledger:
 
     async def delivered(self, delivery: Delivery) -> None:
         """Callbacks come out of order: a later state is never undone by an earlier one."""
-        rank = len(_RANK) if delivery.state in _ENDED else _rank(delivery.state)
+        failed = delivery.state in _ENDED
+        rank = len(_RANK) if failed else _rank(delivery.state)
         with reachable():
             await self._delivered(
-                keys=[sent_key(delivery.provider_id)],
-                args=[TURN, delivery.state, rank, delivery.error_code],
+                keys=[*sent_keys(delivery.provider_id)],
+                args=[TURN, delivery.provider_id, delivery.state, rank, delivery.error_code, int(failed)],
             )
 
     async def ready(self) -> bool:
@@ -158,10 +175,38 @@ class Ledger:
             lines = await answer(self._redis.lrange(window_key(chat), 0, -1))
         return tuple(Line.model_validate_json(line) for line in lines)
 
+    async def forget(self, chat: str) -> int:
+        """The words of both sides, of all turns that have ended; that they were there, and how they ended, stays.
+        Returns how many messages that were. Looks through everything that is kept: rare, and not quick."""
+        forgotten = 0
+        with reachable():
+            await self._redis.delete(window_key(chat), waiting_key(chat))
+            async for key in self._redis.scan_iter(match=message_key("*"), count=1000):
+                whose, state, turn, body = await answer(self._redis.hmget(key, ["chat", "state", "turn", "body"]))
+                if whose != chat.encode() or (state or b"").decode() not in OUTCOMES:
+                    continue
+                left = dataclasses.replace(
+                    unpack_inbound(body), text="", fields={}, attachments=(), quoted="", button=""
+                )
+                await answer(self._redis.hset(key, "body", pack_inbound(left)))
+                await answer(self._redis.hdel(turn_key((turn or b"").decode()), "reply"))
+                forgotten += 1
+        return forgotten
+
+    async def said(self, provider_id: str, chat: str) -> Line | None:
+        """What a message of this chat said, ours or the person's; None when it is kept no more, or of another chat."""
+        with reachable():
+            turn_id = await self._redis.get(sent_keys(provider_id)[0])
+        if turn_id is None:
+            message = await self.message(provider_id)
+            return Line(who="person", text=message.text) if message and message.chat == chat and message.text else None
+        turn = await self.turn(turn_id.decode())
+        return Line(who="mesh", text=turn.reply.text) if turn and turn.chat == chat and turn.reply else None
+
     async def message(self, message_id: str) -> Inbound | None:
         with reachable():
             body = await answer(self._redis.hget(message_key(message_id), "body"))
-        return _unpack_inbound(body) if body else None
+        return unpack_inbound(body) if body else None
 
     async def messages(self, turn: TurnRecord) -> list[Inbound]:
         """Those of a turn that are still kept, in order."""
@@ -217,7 +262,46 @@ class Ledger:
     async def is_known(self, provider_id: str) -> bool:
         """Whether a turn has already been settled with this message of the provider's."""
         with reachable():
-            return bool(await self._redis.exists(sent_key(provider_id)))
+            return bool(await self._redis.exists(sent_keys(provider_id)[0]))
+
+    async def notify(self, chat: str, text: str, key: str, *, template: str = "") -> bool:
+        """The mesh writes first: what is said goes the way of a reply, in the chat's order and once for each `key`."""
+        sender, _, recipient = chat.partition("|")
+        notice = Inbound(
+            message_id=f"{NOTICE}{digest(chat, key)}",
+            sender=recipient,
+            recipient=sender,
+            text=text,
+            fields={"Template": template} if template else {},
+        )
+        return await self.accept(notice)
+
+    async def undelivered(self) -> Undelivered | None:
+        """One that nobody follows up; whoever took it has a minute."""
+        with reachable():
+            found = await self._undelivered(keys=[UNDELIVERED], args=[60_000])
+        return Undelivered(*found.decode().split("\n")) if found else None
+
+    async def followed_up(self, what: Undelivered) -> None:
+        with reachable():
+            await self._redis.zrem(UNDELIVERED, what.entry)
+
+    async def wait(self, turn: TurnRecord, text: str) -> bool:
+        """A reply that was sent, and could not be delivered, waits for the person's next message. False: it does
+        already."""
+        with reachable():
+            return bool(await self._wait(keys=[turn_key(turn.turn_id), waiting_key(turn.chat)], args=[text, KEPT_MS]))
+
+    async def waiting(self, chat: str) -> list[str]:
+        with reachable():
+            return [text.decode() for text in await answer(self._redis.lrange(waiting_key(chat), 0, -1))]
+
+    async def bury(self, turn: TurnRecord, reason: str) -> None:
+        """A reply that was sent and never came to its person is a dead letter."""
+        with reachable():
+            if await answer(self._redis.hsetnx(turn_key(turn.turn_id), "dead_letter", "1")):
+                await answer(self._redis.hset(turn_key(turn.turn_id), "reason", reason))
+                await answer(self._redis.lpush(DEAD, turn.turn_id))
 
     async def overdue(self, older_than_s: float) -> list[str]:
         """Chats that are due for so long, and that nobody holds: the sweeper kicks them."""
@@ -279,36 +363,8 @@ def _turn_request(chat: str, key: str) -> Request:
     )
 
 
-def _pack_inbound(message: Inbound) -> str:
-    return json.dumps(
-        {
-            "message_id": message.message_id,
-            "sender": message.sender,
-            "recipient": message.recipient,
-            "text": message.text,
-            "media": message.media,
-            "fields": message.fields,
-        }
-    )
-
-
-def _unpack_inbound(body: str | bytes) -> Inbound:
-    return Inbound(**json.loads(body))
-
-
 def _accepted(body: bytes, at: float, turn_id: str, fields: dict[bytes, bytes]) -> Accepted:
-    return Accepted(_unpack_inbound(body), at, record_of(turn_id, fields, at) if fields else None)
-
-
-def kind_of(message: Inbound) -> str:
-    """What sets a message apart from those around it, so that it is answered by itself: `cancel`, another `command`, or
-    `media`; empty for plain text."""
-    said = message.text.strip().casefold()
-    if said == "/cancel":
-        return "cancel"
-    if said.startswith("/") or said in OPT_WORDS:
-        return "command"
-    return "media" if message.media else ""
+    return Accepted(unpack_inbound(body), at, record_of(turn_id, fields, at) if fields else None)
 
 
 def _rank(state: str) -> int:

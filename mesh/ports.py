@@ -118,6 +118,32 @@ class ChatModel(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was said in a voice note. `text` is empty when nothing was: silence, noise, or no words to be made out."""
+
+    text: str = field(repr=False)
+    language: str
+    """Its code, such as `en`; empty when it is not known."""
+    seconds: float
+    """Of sound."""
+    confidence: float
+    """In [0, 1], 0 for no text. Clear speech has 0.7 and more, half-guessed words below 0.6."""
+
+
+class Transcriber(Protocol):
+    async def hear(self, raw: bytes, media_type: str) -> Heard:
+        """Raises `TooLong` for what is longer than may be listened to, `Unreadable` for what is no sound that can be
+        played, `Unavailable` when nobody can listen now; their texts are for the person."""
+        ...
+
+    async def probe(self) -> None:
+        """Raises `Misconfigured` when the server has no such model, `Unavailable` when it can't be reached."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 # ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -192,6 +218,24 @@ class Shelf(Protocol):
         """Versions whose ingestion was interrupted, with their parts."""
         ...
 
+    async def own(self, grant: Grant, document_id: str, *, leaving: bool = False) -> Document | None:
+        """What the grant may change or delete, whoever may see it: live, else unfinished, else (`leaving`) being
+        deleted. Without its text."""
+        ...
+
+    async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
+        """Of all its versions."""
+        ...
+
+    async def delete(self, grant: Grant, document_id: str) -> None:
+        """From then on it exists for nobody; all that is kept is that it is leaving, until it is `gone`."""
+        ...
+
+    async def leaving(self, grant: Grant) -> list[Document]: ...
+    async def gone(self, grant: Grant, document_id: str) -> None:
+        """The other stores have nothing of it any more, either."""
+        ...
+
     def hold(self, document_id: str) -> AbstractAsyncContextManager[None]:
         """One ingestion of a document at a time, in all processes; the others wait."""
         ...
@@ -218,9 +262,12 @@ class PassageIndex(Protocol):
         """The union of both legs, each `limit` long, unfused. `within` is a document id."""
         ...
 
-    async def indexed(self, grant: Grant) -> set[str]:
-        """Ids of the documents that have passages."""
+    async def indexed(self, grant: Grant, *, visibility: Visibility | None = None) -> set[str]:
+        """Ids of the documents that have passages (of that visibility)."""
         ...
+
+    async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None: ...
+    async def delete(self, grant: Grant, document_id: str) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -248,8 +295,8 @@ class FactStore(Protocol):
         """Live facts only, most similar first."""
         ...
 
-    async def all(self, grant: Grant) -> list[Fact]:
-        """Live facts, oldest first."""
+    async def all(self, grant: Grant, *, superseded: bool = False) -> list[Fact]:
+        """Live facts (and those that were replaced), oldest first."""
         ...
 
     async def told_in(self, grant: Grant, message_id: str) -> list[Fact]:
@@ -260,10 +307,38 @@ class FactStore(Protocol):
         """Keeps the fact, out of the ranking. Raises `NotFound` for what is not this person's."""
         ...
 
+    async def erase(self, grant: Grant, fact_ids: Sequence[str] | None = None) -> None:
+        """Out of everything that the store keeps of them; None: all that is this person's. Safe to repeat."""
+        ...
+
     async def close(self) -> None: ...
 
 
 # ── the channel ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+InboundKind = Literal[
+    "text", "document", "image", "audio", "video", "sticker", "location", "contacts", "reaction", "button", "other"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of a person's message, not fetched yet. `reference` is the provider's (an address, or an id): only its
+    adapter understands it. `media_type` and `name` are what the sender claims; `name` is often empty."""
+
+    reference: str
+    media_type: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A file as it was fetched. `name` is a bare file name that fits `media_type`, never a path."""
+
+    raw: bytes = field(repr=False)
+    media_type: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +352,13 @@ class Inbound:
     text: str
     fields: dict[str, str]
     media: int = 0
+    """How many files the provider says there are."""
+    kind: InboundKind = "text"
+    attachments: tuple[Attachment, ...] = ()
+    quoted: str = ""
+    """The provider's id of the message that this one replies to."""
+    button: str = ""
+    """The payload of the button that was pressed; `text` is what stood on it."""
 
     @property
     def chat(self) -> str:
@@ -298,8 +380,15 @@ class Channel(Protocol):
     limit: int
     """The longest text, in characters."""
 
-    async def send(self, *, sender: str, recipient: str, text: str) -> str:
-        """Returns the provider's id."""
+    async def send(self, *, sender: str, recipient: str, text: str, link: str = "", template: str = "") -> str:
+        """Returns the provider's id. `link` is the public address of a file to be shown, with a text that may be empty;
+        `template` the id of one that was approved, for when the window of 24 hours is closed: `text` is then its
+        first variable."""
+        ...
+
+    async def fetch(self, attachment: Attachment, *, most_bytes: int) -> Media:
+        """A person's file. Raises `NotFound` when the provider has it no more, `Unreadable` when it is too large or is
+        not to be taken from where it is, `Unavailable` otherwise; their texts are for the person."""
         ...
 
     async def find(self, *, sender: str, recipient: str, text: str, since: datetime) -> list[str]:

@@ -117,18 +117,31 @@ def load_agent(name: str, entries: list[dict[str, object]]) -> Any:
 
 async def _gateway(settings: Settings) -> None:
     from mesh.connections import connect
+    from mesh.downloads import Downloads
     from mesh.gateway.app import create_app
     from mesh.gateway.door import configured, listening
+    from mesh.gateway.files import Files
     from mesh.ledger import Caps, Ledger
 
     redis = connect(settings.redis_url)
     ledger = Ledger(redis, caps=Caps(chat=settings.most_waiting))
-    app = create_app(ledger, public_url=settings.public_url, auth_token=settings.twilio_auth_token)
+    downloads = Downloads(settings.redis_url)
+    files = Files(downloads)
+    app = create_app(
+        ledger,
+        public_url=settings.public_url,
+        auth_token=settings.twilio_auth_token,
+        shared_keys=settings.twilio_shared_key.split(),
+        account_sid=settings.twilio_account_sid,
+        numbers=settings.numbers,
+        files=files,
+    )
     gc.freeze()  # nothing of what was imported is ever garbage: no collection has to look through it
     try:
         config = configured(app, host=settings.gateway_host, port=settings.gateway_port)
         await _serve(config, listening(config, _inherited()))
     finally:
+        await downloads.close()
         await ledger.close()
         await redis.aclose()
 

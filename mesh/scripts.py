@@ -64,14 +64,55 @@ return result
     .replace("{recent}", str(RECENT_KEPT))
 )
 
-# KEYS: sent index. ARGV: turn prefix, state, its rank, error code. Delivery only moves forward.
-DELIVERED = """
+DELIVER = """
+local function deliver(key, turn, id, state, rank, code, failed, undelivered, now)
+  if tonumber(rank) <= tonumber(redis.call('HGET', key, 'delivery_rank') or '-1') then return 0 end
+  redis.call('HSET', key, 'delivery', state, 'delivery_rank', rank, 'delivery_error', code)
+  if failed == '1' then
+    local due = code == '63018' and now + 30000 or now  -- too fast: not again at once
+    redis.call('ZADD', undelivered, 'NX', due, turn .. '\\n' .. id .. '\\n' .. code)
+  end
+  return 1
+end
+"""
+
+# KEYS: sent index, what came too early, undelivered. ARGV: turn prefix, provider's id, state, its rank, error code,
+# failed 1/0, kept ms. Delivery only moves forward. A callback that is faster than our own note of the send is kept.
+DELIVERED = (
+    NOW
+    + DELIVER
+    + """
 local turn = redis.call('GET', KEYS[1])
-if not turn then return 0 end
+if not turn then
+  if tonumber(ARGV[4]) > tonumber(redis.call('HGET', KEYS[2], 'rank') or '-1') then
+    redis.call('HSET', KEYS[2], 'state', ARGV[3], 'rank', ARGV[4], 'code', ARGV[5], 'failed', ARGV[6])
+    redis.call('PEXPIRE', KEYS[2], 3600000)
+  end
+  return 0
+end
 local key = ARGV[1] .. turn
-local rank = tonumber(redis.call('HGET', key, 'delivery_rank') or '-1')
-if tonumber(ARGV[3]) <= rank then return 0 end
-redis.call('HSET', key, 'delivery', ARGV[2], 'delivery_rank', ARGV[3], 'delivery_error', ARGV[4])
+if redis.call('HGET', key, 'provider_id') ~= ARGV[2] and ARGV[6] == '0' then return 0 end
+return deliver(key, turn, ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], KEYS[3], now)
+"""
+)
+
+# KEYS: undelivered. ARGV: how long until another may take it, in ms. One that nobody works on, or nil.
+UNDELIVERED = (
+    NOW
+    + """
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 1)[1]
+if not due then return false end
+redis.call('ZADD', KEYS[1], 'XX', now + ARGV[1], due)
+return due
+"""
+)
+
+# KEYS: turn, what waits. ARGV: text, kept ms. A reply that could not be delivered waits for its person's next message,
+# once.
+WAIT = """
+if redis.call('HSETNX', KEYS[1], 'waits', '1') == 0 then return 0 end
+redis.call('RPUSH', KEYS[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1
 """
 
@@ -176,9 +217,9 @@ GATHER = (
     NOW
     + HELD
     + """
-local state, messages, merges, planned_n = unpack(redis.call('HMGET', KEYS[3],
-  'state', 'messages', 'merges', 'planned_n'))
-if state ~= 'planned' and state ~= 'ready' then return 0 end
+local state, messages, merges, planned_n, part = unpack(redis.call('HMGET', KEYS[3],
+  'state', 'messages', 'merges', 'planned_n', 'part'))
+if (state ~= 'planned' and state ~= 'ready') or (part or '0') ~= '0' then return 0 end
 messages = messages or ARGV[3]
 local waiting = redis.call('LRANGE', KEYS[2], 0, ARGV[5] - 1)
 local newer, cancel = {}, 0
@@ -209,10 +250,13 @@ return taken
 # KEYS: lease, turn. ARGV: token, field. Whether this is the first time.
 ONCE = HELD + "return redis.call('HSETNX', KEYS[2], ARGV[2], 1)"
 
-# KEYS: lease, turn, current turn, window, dead, sent index.
-# ARGV: token, from, to, kept ms, ended 1/0, lines kept, turn id, message prefix, then field-value pairs.
+# KEYS: lease, turn, current turn, window, dead, sent index, what came too early, undelivered, what waits.
+# ARGV: token, from, to, kept ms, ended 1/0, lines kept, turn id, message prefix, then field-value pairs. Instead of a
+# field: `+line` a line of the conversation, `-` a field that goes, `+sent` which part was
+# sent, and as what, `+wait` what waits for the person's next message, `+took` how much of that goes out with this turn.
 ADVANCE = (
     NOW
+    + DELIVER
     + """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if redis.call('HGET', KEYS[2], 'state') ~= ARGV[2] then return 0 end
@@ -220,6 +264,24 @@ redis.call('HSET', KEYS[2], 'state', ARGV[3], ARGV[3] .. '_at', now)
 for i = 9, #ARGV, 2 do
   if ARGV[i] == '+line' then
     redis.call('RPUSH', KEYS[4], ARGV[i + 1])
+  elseif ARGV[i] == '-' then
+    redis.call('HDEL', KEYS[2], ARGV[i + 1])
+  elseif ARGV[i] == '+wait' then
+    redis.call('RPUSH', KEYS[9], ARGV[i + 1])
+    redis.call('PEXPIRE', KEYS[9], ARGV[4])
+    redis.call('HSET', KEYS[2], 'waits', '1')
+  elseif ARGV[i] == '+took' then
+    redis.call('LTRIM', KEYS[9], ARGV[i + 1], -1)
+  elseif ARGV[i] == '+sent' then
+    local part, id = string.match(ARGV[i + 1], '^(%d+) (.+)$')
+    redis.call('SET', KEYS[6], ARGV[7], 'PX', ARGV[4])
+    redis.call('HSET', KEYS[2], 'provider_id', id, 'piece:' .. id, part)
+    redis.call('HDEL', KEYS[2], 'delivery', 'delivery_rank', 'delivery_error')
+    local early = redis.call('HMGET', KEYS[7], 'state', 'rank', 'code', 'failed')
+    if early[1] then
+      deliver(KEYS[2], ARGV[7], id, early[1], early[2], early[3], early[4], KEYS[8], now)
+      redis.call('DEL', KEYS[7])
+    end
   else
     redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
   end
@@ -239,7 +301,6 @@ if ARGV[5] == '1' then
   redis.call('LTRIM', KEYS[4], -tonumber(ARGV[6]), -1)
   redis.call('PEXPIRE', KEYS[4], ARGV[4])
   if ARGV[3] == 'dead' or redis.call('HGET', KEYS[2], 'dead_letter') then redis.call('LPUSH', KEYS[5], ARGV[7]) end
-  if ARGV[3] == 'sent' then redis.call('SET', KEYS[6], ARGV[7], 'PX', ARGV[4]) end
 end
 return 1
 """

@@ -54,11 +54,20 @@ class Settings(BaseSettings):
         default=60, gt=0, le=600, description="The longest that one answer of the chat model may take."
     )
     chat_window: int = Field(default=16_000, ge=2_000, le=1_000_000, description="In tokens, asked for with each call.")
+    speech_url: str = Field(default="", description="What transcribes voice notes, in OpenAI's HTTP form.")
+    speech_model: str = "whisper-base"
+    speech_seconds: float = Field(default=120, ge=1, le=900, description="The longest voice note that is listened to.")
 
     # the channel
     twilio_account_sid: str = Field(default="", description="Empty: the simulated Twilio is started.")
     twilio_auth_token: str = ""
     twilio_number: str = "+14155238886"
+    twilio_numbers: str = Field(default="", description="Further numbers of ours, with spaces between.")
+    twilio_shared_key: str = Field(
+        default="",
+        description="The secret that signs webhooks where a rule at Twilio says so; two, with a space between, while "
+        "one replaces the other.",
+    )
     twilio_api_base: str = "https://api.twilio.com"
     public_url: str = Field(default="", description="The address that the provider calls, exactly as configured there.")
     gateway_host: str = "127.0.0.1"
@@ -92,6 +101,14 @@ class Settings(BaseSettings):
         default=15, ge=0, le=3600, description="How often the provider's list is looked at for lost webhooks. 0: never."
     )
     most_waiting: int = Field(default=50, ge=1, le=1000, description="Messages that may wait in one chat.")
+    greet: bool = Field(
+        default=True, description="Tell each person once what this is, what is kept, and how to stop it."
+    )
+    window_template: str = Field(
+        default="",
+        description="The provider's id (ContentSid) of a text that may be sent when somebody wrote more than 24 hours "
+        "ago: {{1}} says that an answer waits. Empty: it waits for their next message without one.",
+    )
     log_level: str = "INFO"
 
     _yaml: ClassVar[Path | None] = None
@@ -102,6 +119,19 @@ class Settings(BaseSettings):
         if not IDENTITY.fullmatch(value):
             raise ValueError("is not an identity such as +15551230001")
         return value
+
+    @field_validator("twilio_numbers")
+    @classmethod
+    def _are_identities(cls, value: str) -> str:
+        for number in value.split():
+            if not IDENTITY.fullmatch(number):
+                raise ValueError(f"{number!r} is not a number such as +15551230001: write them with spaces between")
+        return value
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """All of ours, the first one first."""
+        return tuple(dict.fromkeys((self.twilio_number, *self.twilio_numbers.split())))
 
     @field_validator("log_level")
     @classmethod
@@ -126,7 +156,7 @@ class Settings(BaseSettings):
             raise ValueError("names no host")
         return value
 
-    @field_validator("qdrant_url", "ollama_host", "public_url", "twilio_api_base")
+    @field_validator("qdrant_url", "ollama_host", "speech_url", "public_url", "twilio_api_base")
     @classmethod
     def _is_http(cls, value: str) -> str:
         if value:

@@ -14,6 +14,9 @@ from zlib import crc32
 import regex
 import snowballstemmer
 
+from mesh.languages import APOSTROPHES, FUNCTION_WORDS
+from mesh.languages import language as language  # asked for here
+
 Kind = Literal["sentence", "item", "row", "heading"]
 
 # BM25 weights: chosen by measurement (docs/benchmarks.md). The average is fixed, because a document's vector
@@ -47,7 +50,6 @@ _WORD = regex.compile(
     regex.VERBOSE | regex.V1,
 )
 _THOUSANDS = regex.compile(r"(\d{1,3}(?:([.,٬])\d{3})(?:\2\d{3})*)((?!\2)[.,٫]\d+)?")
-_APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'", "‘": "'", "`": "'", "´": "'"})
 _ARABIC_OPTIONAL = regex.compile(r"[\u064b-\u065f\u0670\u0640]")  # vowel signs and the stretching line
 
 
@@ -100,7 +102,7 @@ def words(text: str) -> list[str]:
 
     Scripts without spaces between words (and Hangul) give overlapping pairs of characters.
     """
-    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold()
+    text = unicodedata.normalize("NFKC", text.translate(APOSTROPHES)).casefold()
     found: list[str] = []
     for match in _WORD.finditer(text):
         token = match.group()
@@ -137,47 +139,10 @@ def sparse_query(text: str) -> tuple[list[int], list[float]]:
 
 # --- function words ----------------------------------------------------------------------------------------
 
-# Words of one language that carry meaning in another (war, die, son, dos, era) are left out on purpose.
-_FUNCTION_WORDS = {
-    "en": """a about also am an and any are as at be been but by can could did do does doing for from had has
-    have he her hers him his how i if in into is it its itself just me my no nor not of on or our ours out
-    please shall she should so some such than that the their them then there these they this those to too
-    was we were what when where which while who whom whose why will with would you your yours
-    dont doesnt didnt cant isnt arent wasnt im ive id youre whats wheres hows tell""",
-    "es": """al algo algun alguna algunas algunos como con cual cuales cuando cuanta cuantas cuanto cuantos de
-    del desde donde el ella ellas ellos en entre eran es esa esas ese eso esos esta estan estas este esto
-    estos estaba fue fueron ha han hay hasta la las le lo los mas mi mis muy ni o para pero por porque puede
-    pueden puedo que quien quienes se ser si sobre su sus tambien te tiene tienen tengo tu tus un una unas
-    unos usted ustedes y ya yo hacia""",
-    "hi": """का की के को में से पर ने है हैं था थी थे हो होता होती होते और या एक यह वह ये वे इस उस इन उन क्या कौन
-    कब कहाँ कहां कैसे कितना कितनी कितने किस किसी किसने किसका किसके किसकी जो तो भी ही तक लिए साथ द्वारा कर
-    करने करता करते करना किया गया गई गए कि जा मैं हम आप मेरा मेरे मेरी हमारे आपके आपका आपकी अपने अपनी कोई
-    कुछ नहीं रहा रहे रही सकता सकते सकती हूँ हूं बारे बाद होगा क्यों कौनसा
-    kya hai hain mein kitna kitne kitni kab kahan kaise kaun nahi mujhe sakte sakta milta milega hoga""",
-    "fr": """aux avec ce ces cette dans des du elle est et eux il ils je leur lui mais mes ne nous ou pas qu
-    quand quel quelle quels quelles qui ses sont une vos votre vous combien comment quoi""",
-    "de": """aber als auf aus bei bis bist das dass dem den der ein eine einem einen einer er fur haben ich
-    ihr im ist mit nach nicht noch nur oder sich sie sind und uns von vor wann wer wie wir wird wo zu zum
-    zur""",
-    "pt": """ao aos as com como da das do e ela ele em essa esse foi isso na nao os ou pela pelo qual quando
-    quanto quantos quem sao sem seu sua tem um uma voce""",
-}
-_SCRIPTS = {
-    "hi": r"\p{Devanagari}",
-    "ar": r"\p{Arabic}",
-    "ja": r"[\p{Hiragana}\p{Katakana}]",
-    "ko": r"\p{Hangul}",
-    "zh": r"\p{Han}",
-    "th": r"\p{Thai}",
-    "ru": r"\p{Cyrillic}",
-    "el": r"\p{Greek}",
-    "he": r"\p{Hebrew}",
-}
-
 
 @lru_cache(maxsize=1)
 def _function_words_of() -> dict[str, frozenset[str]]:
-    return {code: frozenset(words(listed)) for code, listed in _FUNCTION_WORDS.items()}
+    return {code: frozenset(words(listed)) for code, listed in FUNCTION_WORDS.items()}
 
 
 @lru_cache(maxsize=1)
@@ -190,18 +155,6 @@ def content_words(text: str) -> list[str]:
     """`words` without function words."""
     silent = function_words()
     return [term for term in words(text) if term not in silent]
-
-
-def language(text: str) -> str | None:
-    """A two-letter guess by script, then by function words; None where they do not tell ("wifi password")."""
-    letters = len(regex.findall(r"\p{L}", text))
-    for code, script in _SCRIPTS.items():
-        if 2 * len(regex.findall(script, text)) >= max(letters, 1):
-            return code
-    found = words(text)
-    counts = {code: sum(term in known for term in found) for code, known in _function_words_of().items()}
-    ranked = sorted(counts, key=lambda code: -counts[code])
-    return ranked[0] if counts[ranked[0]] > counts[ranked[1]] else None
 
 
 # --- sentences ---------------------------------------------------------------------------------------------

@@ -124,6 +124,10 @@ class Mesh:
             port = free_port()
             environment["OLLAMA_HOST"] = f"http://127.0.0.1:{port}"
             wanted.append(parts.models(port))
+        if not (chosen.speech_url or chosen.production) and parts.speech_installed():
+            port = free_port()
+            environment["SPEECH_URL"] = f"http://127.0.0.1:{port}"
+            wanted.append(parts.speech(port, home / "speech", chosen.speech_seconds))
         if wanted:
             self._tell(f"Starting {', '.join(part.name for part in wanted)} …")
             await self.supervisor.start_together(*wanted)

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from mesh.adapters.mongo import MongoRoster
     from mesh.adapters.ollama import OllamaEmbedder
     from mesh.bus import Bus
+    from mesh.counters import Counters
     from mesh.ledger import Ledger
-    from mesh.ports import Channel, ChatModel, FactStore, PassageIndex, Shelf
+    from mesh.links import Addresses
+    from mesh.people import People
+    from mesh.ports import Channel, ChatModel, FactStore, PassageIndex, Shelf, Transcriber
 
 
 async def open_roster(settings: Settings) -> MongoRoster:
@@ -65,6 +68,17 @@ class Parts:
         self._open.push_async_callback(chat.close)
         return chat
 
+    def transcriber(self) -> Transcriber | None:
+        """None: voice notes can't be heard here. Nothing is configured, and `adiyan up` started nothing for it."""
+        if not self.settings.speech_url:
+            return None
+        from mesh.adapters.speech import HttpTranscriber
+
+        chosen = self.settings
+        transcriber = HttpTranscriber(chosen.speech_url, model=chosen.speech_model, longest_s=chosen.speech_seconds)
+        self._open.push_async_callback(transcriber.close)
+        return transcriber
+
     async def roster(self) -> MongoRoster:
         """Seeded from `config/` with what it does not have yet."""
         roster = await open_roster(self.settings)
@@ -110,6 +124,21 @@ class Parts:
         )
         self._open.push_async_callback(channel.close)
         return channel
+
+    def people(self) -> People:
+        from mesh.people import People
+
+        return People(self.bus.redis)
+
+    def counters(self) -> Counters:
+        from mesh.counters import Counters
+
+        return Counters(self.bus.redis)
+
+    def links(self) -> Addresses:
+        from mesh.links import Addresses
+
+        return Addresses(self.bus.redis, self.settings.public_url)
 
     def ledger(self) -> Ledger:
         from mesh.lease import Quiet

@@ -9,7 +9,10 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -44,6 +47,8 @@ async def phone(twilio: str) -> AsyncIterator[Phone]:
         yield phone
         await phone.script()
         await phone.listing()
+        await phone.media()
+        await phone.rules()
 
 
 @pytest.fixture
@@ -56,6 +61,71 @@ async def channel(twilio: str) -> AsyncIterator[TwilioChannel]:
 def person() -> str:
     """Somebody whom no other test writes to."""
     return f"+1555{next(_people):07d}"
+
+
+@dataclass
+class Hook:
+    """A webhook that takes everything once it has `refused` so often, and the phone whose words arrive there. At
+    `/status` it takes what became of the mesh's messages."""
+
+    base: str = ""
+    address: str = ""
+    phone: Phone = field(init=False)
+    channel: TwilioChannel = field(init=False)
+    refused: int = 0
+    taken: list[dict[str, str]] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
+    """Of every post, whether it was taken or not."""
+    states: list[dict[str, str]] = field(default_factory=list)
+    came: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def texts(self, count: int) -> list[str]:
+        """Once there are so many, in the order in which they came."""
+        return [form["Body"] for form in await self._some(self.taken, count)]
+
+    async def told(self, count: int) -> list[tuple[str, str]]:
+        """Of callbacks: states and error codes, once there are so many."""
+        return [(form["MessageStatus"], form.get("ErrorCode", "")) for form in await self._some(self.states, count)]
+
+    async def _some(self, forms: list[dict[str, str]], count: int) -> list[dict[str, str]]:
+        async with asyncio.timeout(10), self.came:
+            await self.came.wait_for(lambda: len(forms) >= count)
+        return forms
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+        form = dict(parse_qsl((await reader.readexactly(length)).decode(), keep_blank_values=True))
+        status = "200 OK"
+        if head.startswith("POST /status"):
+            self.states.append(form)
+        else:
+            self.tokens.append(head.lower().split("i-twilio-idempotency-token: ")[1].split("\r\n")[0])
+            if self.refused:
+                self.refused, status = self.refused - 1, "503 Service Unavailable"
+            else:
+                self.taken.append(form)
+        writer.write(json_answer(status, b"", b"X: y"))
+        await writer.drain()
+        async with self.came:
+            self.came.notify_all()
+
+
+@pytest.fixture
+async def hook() -> AsyncIterator[Hook]:
+    made = Hook()
+    async with talking(made.talk) as made.base:
+        with simulated(f"{made.base}/hook", "--status-url", f"{made.base}/status") as made.address:
+            async with Phone(made.address) as made.phone, opened(made.address) as made.channel:
+                yield made
+
+
+async def logged(phone: Phone, kind: str, count: int) -> dict[str, list[dict[str, Any]]]:
+    """The log, once it has so many entries of that kind."""
+    async with asyncio.timeout(10):
+        while len((log := await phone.log())[kind]) < count:
+            await asyncio.sleep(0.01)
+    return log
 
 
 @contextlib.asynccontextmanager
@@ -78,7 +148,7 @@ async def talking(
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         talks.add(asyncio.current_task())
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             await talk(reader, writer)
         writer.close()
         with contextlib.suppress(ConnectionError):
@@ -86,6 +156,9 @@ async def talking(
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        server.close()
+        for _ in range(10):  # what was accepted at the last moment begins
+            await asyncio.sleep(0)
         await asyncio.gather(*(task for task in talks if task))
 
 

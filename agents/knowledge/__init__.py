@@ -9,9 +9,11 @@ from agents.knowledge.library import Hit, Library, open_library
 from agents.knowledge.replying import reply
 from agents.knowledge.units import Candidate
 from mesh.access import Grant
+from mesh.catalogue import say
 from mesh.context import Context
 from mesh.contracts import (
     ANSWER_FROM_DOCUMENTS,
+    DELETE_DOCUMENT,
     FIND_SOURCE_DOCUMENT,
     GET_DOCUMENT,
     GET_DOCUMENT_TEXT,
@@ -19,6 +21,7 @@ from mesh.contracts import (
     LIST_DOCUMENTS,
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
+    SET_VISIBILITY,
     Answer,
     Ask,
     DocumentCard,
@@ -35,17 +38,13 @@ from mesh.contracts import (
     Search,
     SearchWithin,
     Source,
+    Visible,
 )
 from mesh.dispatch import Agent
 from mesh.errors import Malformed
 from mesh.ports import Document, Vector
 from mesh.text import language
 
-NOT_FOUND = {
-    "es": "Sobre «{}» no estoy seguro.",
-    "hi": "“{}” के बारे में मुझे पक्का पता नहीं।",
-}
-NOT_FOUND_IN_ENGLISH = "I'm not sure about “{}”."
 LARGEST_FILE = 16 << 20
 """Bytes that go over the bus in one piece."""
 
@@ -98,6 +97,16 @@ async def ingest(sent: Ingest, ctx: Context[Library]) -> Ingested:
     return Ingested(document=card, outcome=outcome, parts=len(document.parts), troubles=card.troubles)
 
 
+@agent.handles(SET_VISIBILITY)
+async def set_visibility(wanted: Visible, ctx: Context[Library]) -> DocumentCard:
+    return _card(await ctx.own.set_visibility(ctx.grant, wanted.document_id, wanted.visibility))
+
+
+@agent.handles(DELETE_DOCUMENT)
+async def delete_document(unwanted: DocumentRef, ctx: Context[Library]) -> DocumentCard:
+    return _card(await ctx.own.delete(ctx.grant, unwanted.document_id))
+
+
 @agent.handles(ANSWER_FROM_DOCUMENTS)
 async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
     hits: dict[str, Hit] = {}
@@ -112,8 +121,8 @@ async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
     if not replied.extracts:
         return Answer(confidence=replied.confidence)
     lines = [extract.shown or extract.quotation for extract in replied.extracts]
-    absent = NOT_FOUND.get(language(asked.text) or "", NOT_FOUND_IN_ENGLISH)
-    lines += [absent.format(question) for question in replied.unanswered]
+    spoken = language(asked.text)
+    lines += [say("not_sure_about", spoken, question=question) for question in replied.unanswered]
     sources = tuple(_source(hits[extract.passage_id], extract) for extract in replied.extracts)
     return Answer(
         text="\n\n".join(lines),

@@ -19,7 +19,8 @@ from agents.knowledge.parsing import Parsed, parse
 from agents.knowledge.ranking import fuse
 from mesh.access import Grant, upkeep
 from mesh.envelope import digest
-from mesh.errors import Denied, Malformed, MeshError, NotFound, Unreadable
+from mesh.errors import Denied, Malformed, MeshError, NotFound, Unavailable, Unreadable
+from mesh.files import readable
 from mesh.ports import Chunk, Document, Embedder, Passage, PassageIndex, Shelf, Vector, Visibility
 from mesh.settings import IDENTITY
 
@@ -127,6 +128,61 @@ class Library:
             raise NotFound
         return raw
 
+    # ── one's own ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> Document:
+        """What the shelf says decides: every read path asks it, and the index can only narrow what a search finds. So
+        the shelf is told first that a document is private, and last that it is global: whatever breaks in between,
+        both must agree before it is shown to others. What the index missed it is told at `finish_interrupted`.
+
+        Raises `NotFound` alike for what is absent and what is another's, before anything is waited for."""
+        if visibility == "global":
+            _may_publish(grant)
+        await self._own(grant, document_id)
+        async with self.shelf.hold(document_id), self._resumed():
+            await self._own(grant, document_id)
+            if visibility == "private":
+                await self.shelf.set_visibility(grant, document_id, visibility)
+            await self.passages.set_visibility(grant, document_id, visibility)
+            if visibility == "global":
+                await self.shelf.set_visibility(grant, document_id, visibility)
+            return await self._own(grant, document_id)
+
+    async def delete(self, grant: Grant, document_id: str) -> Document:
+        """Off the shelf first: from then on no read path has it, and the shelf knows that it is leaving until its
+        passages are gone, too. Deleting it again, or the next start, takes up what broke off."""
+        await self._own(grant, document_id, leaving=True)
+        async with self.shelf.hold(document_id), self._resumed():
+            document = await self._own(grant, document_id, leaving=True)
+            await self.shelf.delete(grant, document_id)
+            try:
+                await self._leave(grant, document_id)
+            except Unavailable as error:
+                raise Unavailable(
+                    f"Nobody can see {document.name} any more. The last of it is cleared away in a few minutes.",
+                    detail=error.detail,
+                ) from error
+        return document
+
+    async def _own(self, grant: Grant, document_id: str, *, leaving: bool = False) -> Document:
+        document = await self.shelf.own(grant, document_id, leaving=leaving)
+        if document is None:
+            raise NotFound
+        return document
+
+    async def _leave(self, grant: Grant, document_id: str) -> None:
+        await self.passages.delete(grant, document_id)
+        await self.shelf.gone(grant, document_id)
+
+    @asynccontextmanager
+    async def _resumed(self) -> AsyncIterator[None]:
+        """What breaks off in the block is finished in the background."""
+        try:
+            yield
+        except BaseException:
+            self._interrupted.set()
+            raise
+
     # ── in ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def ingest(
@@ -135,7 +191,7 @@ class Library:
         name = clean_name(name)
         owner = _owner(grant, owner)
         if visibility == "global":
-            grant.require(PUBLISH)
+            _may_publish(grant)
         document_id = digest(owner, name)
         async with self.shelf.hold(document_id):
             before = await self.shelf.document(grant, document_id)
@@ -159,11 +215,8 @@ class Library:
                 parts=parsed.parts,
             )
             await self.shelf.put(grant, document, raw, complete=False)
-            try:
+            async with self._resumed():
                 await self._complete(grant, document, raw, chunks)
-            except BaseException:
-                self._interrupted.set()
-                raise
         return document, "replaced" if before else "added"
 
     async def _coming(self, grant: Grant, document_id: str) -> bool:
@@ -196,11 +249,31 @@ class Library:
     async def finish_interrupted(self) -> bool:
         """Whether all could be finished: what broke off, and what the index has lost."""
         grant = upkeep()
+        await self._delete_leaving(grant)
         done = await self._index_lost(grant)
+        await self._agree(grant)
         for document in await self.shelf.unfinished(grant):
             async with self.shelf.hold(document.document_id):
-                done &= await self._finish(grant, document)
+                done &= await self._finish(grant, document.document_id)
         return done
+
+    async def _delete_leaving(self, grant: Grant) -> None:
+        for document in await self.shelf.leaving(grant):
+            async with self.shelf.hold(document.document_id):
+                if document in await self.shelf.leaving(grant):  # else it is gone, or was sent again
+                    await self._leave(grant, document.document_id)
+
+    async def _agree(self, grant: Grant) -> None:
+        """The index is told who may see a document, where it has missed that."""
+        shown: dict[Visibility, set[str]] = {
+            "private": await self.passages.indexed(grant, visibility="global"),
+            "global": await self.passages.indexed(grant, visibility="private"),
+        }
+        for differing in await self.shelf.documents(grant):
+            if differing.document_id in shown[differing.visibility]:
+                async with self.shelf.hold(differing.document_id):
+                    for document in await self.shelf.documents(grant, only=[differing.document_id]):
+                        await self.passages.set_visibility(grant, document.document_id, document.visibility)
 
     async def _index_lost(self, grant: Grant) -> bool:
         """Vectors are derived: a document whose passages are gone (a deleted collection, another model) gets them
@@ -218,11 +291,12 @@ class Library:
         raw = await self.shelf.raw(grant, document_id) if document else None
         return raw is None or document is None or await self._completed(grant, document, raw)
 
-    async def _finish(self, grant: Grant, document: Document) -> bool:
-        if document not in await self.shelf.unfinished(grant):  # another process was first
-            return True
-        raw = await self.shelf.raw(grant, document.document_id, unfinished=True)
-        return raw is None or await self._completed(grant, document, raw)
+    async def _finish(self, grant: Grant, document_id: str) -> bool:
+        raw = await self.shelf.raw(grant, document_id, unfinished=True)
+        for document in await self.shelf.unfinished(grant):
+            if document.document_id == document_id and raw is not None:
+                return await self._completed(grant, document, raw)
+        return True  # another process was first
 
     async def _completed(self, grant: Grant, document: Document, raw: bytes) -> bool:
         """False when it is worth trying again."""
@@ -254,7 +328,7 @@ async def open_library(parts: Parts) -> AsyncIterator[Library]:
 def clean_name(name: str) -> str:
     """A bare file name that reads as it is written. Raises `Malformed` when nothing is left of it."""
     bare = PurePosixPath(unicodedata.normalize("NFC", name).replace("\\", "/")).name
-    shown = " ".join("".join(c for c in bare if not _hides(c)).split())
+    shown = " ".join(readable(bare).split())
     stem, dot, extension = shown.rpartition(".")
     if len(shown) > LONGEST_NAME:
         shown = (
@@ -265,14 +339,6 @@ def clean_name(name: str) -> str:
     return shown
 
 
-def _hides(character: str) -> bool:
-    kind = unicodedata.category(character)
-    return kind in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(character) in _OVERRIDES
-
-
-_OVERRIDES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-
-
 def _owner(grant: Grant, named: str) -> str:
     owner = named or grant.client
     if owner != grant.client and not grant.sees_all:
@@ -280,6 +346,14 @@ def _owner(grant: Grant, named: str) -> str:
     if not IDENTITY.fullmatch(owner):
         raise Malformed("A document's owner is a number such as +15551230001.")
     return owner
+
+
+def _may_publish(grant: Grant) -> None:
+    if not grant.covers(PUBLISH):
+        raise Denied(
+            "Sharing a document with everyone isn't part of your plan. It stays visible to you alone.",
+            detail=f"tier {grant.tier or 'unknown'} lacks {PUBLISH}",
+        )
 
 
 def _stem(name: str) -> str:

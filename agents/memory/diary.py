@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from agents.memory import wording
 from agents.memory.bearing import answers, touches
 from agents.memory.extracting import Stated, facts_in
+from agents.memory.forgetting import named, with_versions
 from agents.memory.judging import New, Outdated, Restated, Supersedes, judge, merged, settle
 from agents.memory.questions import Question
 from agents.memory.questions import ask as asked
@@ -25,16 +26,23 @@ from mesh.access import Grant
 from mesh.context import Context
 from mesh.contracts import (
     ANSWER_FROM_MEMORY,
+    EXPORT_MEMORY,
+    FORGET,
     NOTE,
     RECALL,
     REMEMBER,
     Answer,
     Ask,
+    Forget,
+    Forgotten,
+    Memory,
+    Nothing,
     Recall,
     Recalled,
     Remember,
     Remembered,
     Source,
+    Told,
 )
 from mesh.dispatch import Agent
 from mesh.ports import Fact, FactStore
@@ -86,6 +94,21 @@ class Diary:
             known = {fact.text.casefold(): fact for fact in await self.facts.told_in(grant, message_id)}
             taken = [await self._take(grant, one, known, message_id, said_at) for one in stated]
         return [one for one in taken if one is not None]
+
+    async def forget(self, grant: Grant, about: str) -> list[Fact]:
+        """What is gone, oldest first. Nothing of it is said in the log."""
+        turn = self._turns.setdefault(grant.client, asyncio.Lock())
+        async with turn:
+            kept = await self.facts.all(grant, superseded=True)
+            if not about.strip():
+                await self.facts.erase(grant)
+                return kept
+            cosines = {fact.fact_id: fact.similarity for fact in await self.facts.nearest(grant, about, limit=NEAREST)}
+            compared = [replace(fact, similarity=cosines.get(fact.fact_id, 0.0)) for fact in kept]
+            gone = with_versions(named(about, compared), compared)
+            if gone:
+                await self.facts.erase(grant, [fact.fact_id for fact in gone])
+            return gone
 
     async def _take(
         self, grant: Grant, stated: Stated, known: dict[str, Fact], message_id: str, said_at: datetime
@@ -170,6 +193,21 @@ async def note(said: Ask, ctx: Context[Diary]) -> Answer:
     return Answer(
         text="\n".join(lines), sources=tuple(_source(one.fact) for one in taken), grounded=True, confidence=0.9
     )
+
+
+@agent.handles(EXPORT_MEMORY)
+async def export(_: Nothing, ctx: Context[Diary]) -> Told:
+    facts = await ctx.own.facts.all(ctx.grant)
+    return Told(
+        memories=tuple(Memory(fact_id=fact.fact_id, text=fact.text, told_at=fact.told_at, score=1.0) for fact in facts)
+    )
+
+
+@agent.handles(FORGET)
+async def forget(unwanted: Forget, ctx: Context[Diary]) -> Forgotten:
+    texts = tuple(fact.text for fact in await ctx.own.forget(ctx.grant, unwanted.about))
+    await ctx.bus.drop_results([REMEMBER.name, NOTE.name], texts)
+    return Forgotten(texts=texts)
 
 
 @agent.handles(RECALL)

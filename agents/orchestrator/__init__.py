@@ -11,11 +11,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agents.orchestrator import words
+from agents.orchestrator.alerts import Alerts
+from agents.orchestrator.attached import heard, noted, taken_in
 from agents.orchestrator.catching_up import keep_catching_up
+from agents.orchestrator.commanding import COMMANDS, KEPT_DAYS, Order, obey
+from agents.orchestrator.manners import spoken_by
 from agents.orchestrator.routing import Router
+from agents.orchestrator.sending import Sender
 from agents.orchestrator.turns import Driver, Patience
 from mesh.bus import Bus
 from mesh.cards import Cards, Routable
+from mesh.catalogue import say, say_error
+from mesh.commands import command_of
 from mesh.context import Context
 from mesh.contracts import (
     CLEAR_TO_SEND,
@@ -29,6 +36,7 @@ from mesh.contracts import (
     Chat,
     Memory,
     Nothing,
+    Piece,
     Recall,
     Remember,
     Reply,
@@ -37,6 +45,8 @@ from mesh.contracts import (
 from mesh.dispatch import Agent
 from mesh.errors import Denied, MeshError, Unavailable
 from mesh.ledger import Ledger, turn_kick
+from mesh.people import Person
+from mesh.ports import Transcriber
 from mesh.wiring import Parts
 
 log = logging.getLogger(__name__)
@@ -51,8 +61,11 @@ OVERDUE_S = 3.0
 @dataclass(frozen=True, slots=True)
 class Desk:
     driver: Driver
+    sender: Sender
     router: Router
     cards: Cards
+    transcriber: Transcriber | None = None
+    greets: bool = True
 
 
 @asynccontextmanager
@@ -60,18 +73,28 @@ async def open_desk(parts: Parts) -> AsyncIterator[Desk]:
     ledger, chosen = parts.ledger(), parts.settings
     patience = Patience(still_working=chosen.still_working_seconds, turn=chosen.turn_seconds)
     channel = parts.channel()
-    driver = Driver(ledger, channel, patience)
+    people = parts.people()
+    alerts = Alerts(ledger, parts.counters(), people, number=chosen.twilio_number, owner=chosen.system_owner)
+    links = parts.links()
+
+    async def link_of(piece: Piece, client: str) -> str:
+        return await links.address(piece.document_id, client, piece.name)
+
+    sender = Sender(ledger, channel, people, alerts, link_of, chosen.window_template)
+    driver = Driver(sender, patience)
     router = Router(parts.embedder())
     roster = await parts.roster()
     beside = [
         asyncio.create_task(_sweep(ledger, parts.bus), name="sweeper"),
         asyncio.create_task(_hear_cancels(ledger, driver), name="cancels"),
+        asyncio.create_task(sender.keep_following_up(), name="following up"),
     ]
     if chosen.catch_up_seconds:
-        catching_up = keep_catching_up(ledger, channel, chosen.twilio_number, chosen.catch_up_seconds)
+        first, *others = chosen.numbers
+        catching_up = keep_catching_up(ledger, channel, first, chosen.catch_up_seconds, *others)
         beside.append(asyncio.create_task(catching_up, name="catching up"))
     try:
-        yield Desk(driver, router, Cards(parts.bus.redis, roster.agents))
+        yield Desk(driver, sender, router, Cards(parts.bus.redis, roster.agents), parts.transcriber(), chosen.greet)
     finally:
         for task in beside:
             task.cancel()
@@ -95,16 +118,63 @@ async def clear_to_send(_: Nothing, ctx: Context[Desk]) -> Nothing:
 
 @agent.handles(CONVERSE)
 async def converse(turn: Turn, ctx: Context[Desk]) -> Reply:
-    if not turn.text.strip():
-        return Reply(text=words.ONLY_TEXT if turn.media else words.EMPTY)
+    people, client = ctx.own.sender.people, ctx.grant.client
+    person = await people.of(client)
+    language = spoken_by(person, turn.text)
+    reply = await _reply(turn, person, language, ctx)
+    noted: dict[str, str | float] = {}
+    if language != person.language:
+        noted["language"] = language
+    if reply.skill:
+        noted["answered_by"] = turn.message_id
+    if ctx.own.greets and person.greeted_by in ("", turn.message_id):
+        noted |= {"greeted_by": turn.message_id, "greeted_at": time.time()}
+        reply = _prefixed(reply, say("first_contact", language, days=KEPT_DAYS))
+    if noted:
+        await people.note(client, **noted)
+    return reply
+
+
+def _prefixed(reply: Reply, text: str) -> Reply:
+    pieces = (Piece(text=text), *reply.pieces) if reply.pieces else ()
+    return reply.model_copy(update={"text": f"{text}\n\n{reply.text}", "pieces": pieces})
+
+
+async def _reply(turn: Turn, person: Person, language: str, ctx: Context[Desk]) -> Reply:
+    sender = ctx.own.sender
+    command = None if turn.files else command_of(turn.text, turn.button)
+    if command and command.name in COMMANDS:
+        return await obey(Order(command, turn, person, language, sender.ledger, sender.people, sender.alerts), ctx)
+    if turn.kind == "document" and turn.files:
+        confirmed = await taken_in(turn, language, ctx, sender.channel, sender.people)
+        return _prefixed(await _answer(turn, language, ctx), confirmed.text) if turn.text.strip() else confirmed
+    if turn.kind == "audio" and turn.files:
+        said = await heard(turn, language, sender.channel, ctx.own.transcriber)
+        if isinstance(said, Reply):
+            return said
+        asked = turn.model_copy(update={"text": said})
+        quoted = say("voice_heard", language, text=said)
+        return _prefixed(await _answer(asked, spoken_by(person, said), ctx), quoted)
+    word = noted(turn, language)
+    if word and not (turn.kind in ("image", "video") and turn.text.strip()):
+        return word
+    reply = await _answer(turn, language, ctx)
+    return _prefixed(reply, word.text) if word else reply
+
+
+async def _answer(turn: Turn, language: str, ctx: Context[Desk]) -> Reply:
     small = await ctx.own.router.small_talk(turn.text, {name: card for name, (card, _) in words.SMALL_TALK.items()})
     if small:
-        return Reply(text=words.SMALL_TALK[small][1], steps=(f"small talk: {small}",))
+        return Reply(text=say(words.SMALL_TALK[small][1], language), steps=(f"small talk: {small}",))
+    if turn.quoted and (quoted := await ctx.own.sender.ledger.said(turn.quoted, turn.chat)):
+        turn = turn.model_copy(update={"history": (*turn.history, quoted)})
     recalled, ranked = await asyncio.gather(_recalled(turn, ctx), _ranked(turn, ctx))
     ask = Ask(memories=recalled, history=turn.history, text=turn.text, message_id=turn.message_id)
-    reply = await _first_grounded(ask, ranked, ctx)
+    reply = await _first_grounded(ask, ranked, language, ctx)
     if reply.skill != NOTE.name:
         await _remember(turn, ctx)
+    if not reply.skill:
+        await ctx.own.sender.alerts.unanswered()
     return reply
 
 
@@ -132,7 +202,7 @@ async def _ranked(turn: Turn, ctx: Context[Desk]) -> list[Routable]:
     return [covered[name] for name, _ in ranked[:MOST_SKILLS]]
 
 
-async def _first_grounded(ask: Ask, ranked: list[Routable], ctx: Context[Desk]) -> Reply:
+async def _first_grounded(ask: Ask, ranked: list[Routable], language: str, ctx: Context[Desk]) -> Reply:
     steps: list[str] = []
     failure: MeshError | None = None
     for routable in ranked:
@@ -149,12 +219,14 @@ async def _first_grounded(ask: Ask, ranked: list[Routable], ctx: Context[Desk]) 
         steps += [f"  {step}" for step in answer.steps]
         if answer.grounded:
             return Reply(
-                text=words.with_source(answer.text, answer.sources),
+                text=words.with_source(answer.text, answer.sources, language),
                 sources=answer.sources,
                 skill=routable.skill.name,
                 steps=tuple(steps),
             )
-    return Reply(text=failure.user_text if failure else words.unknown(ask.text), steps=tuple(steps))
+    if failure:
+        return Reply(text=say_error(failure.code, failure.user_text, language), steps=tuple(steps))
+    return Reply(text=say("unknown", language), steps=tuple(steps))
 
 
 async def _remember(turn: Turn, ctx: Context[Desk]) -> None:

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from agents.orchestrator import words
+from agents.orchestrator.manners import before
+from agents.orchestrator.sending import MOST_SENDS, Sender
 from mesh import clock
+from mesh.catalogue import say, say_error
 from mesh.context import Local
-from mesh.contracts import CLEAR_TO_SEND, CONVERSE, Reply, Turn
+from mesh.contracts import CLEAR_TO_SEND, CONVERSE, Piece, Reply, SentFile, Turn
 from mesh.envelope import Failed, Ok, Request, digest
-from mesh.errors import Ambiguous, ChannelError, Refused, Throttled
+from mesh.errors import ChannelError
 from mesh.lease import Lease, LeaseLost, TurnRecord
-from mesh.ledger import Ledger
-from mesh.ports import Channel
 
 log = logging.getLogger(__name__)
 
 MOST_CLAIMS = 4
 """A turn that was taken up so often without an end crashes its worker: it gets an apology."""
-MOST_SENDS = 30
-SETTLE_AFTER_S = 2.0
-"""A provider may list a message a moment after it took it."""
 TYPING_SHOWS_S = 20.0
-CLOCKS_DIFFER_S = 120.0
-"""How far the provider's clock may be from Redis's. A reply of an earlier turn in the same words is told by its id."""
-BACK_OFF_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +35,17 @@ class Patience:
     typing: float = 2.0
     still_working: float = 20.0
     turn: float = 60.0
+    file: float = 300.0
+    """Of a turn that takes in a file."""
 
 
 class Driver:
     """Takes a chat's turns while it holds the lease."""
 
-    def __init__(self, ledger: Ledger, channel: Channel, patience: Patience) -> None:
-        self._ledger = ledger
-        self._channel = channel
+    def __init__(self, sender: Sender, patience: Patience) -> None:
+        self._sender = sender
+        self._ledger = sender.ledger
+        self._channel = sender.channel
         self._patience = patience
         self._planning: dict[str, asyncio.Task[Ok | Failed]] = {}
 
@@ -69,31 +67,42 @@ class Driver:
     async def _step(self, lease: Lease, turn: TurnRecord, local: Local) -> None:
         if turn.state == "planned" and turn.claims > MOST_CLAIMS:
             log.error("! turn=%s claims=%d gives up with an apology", turn.turn_id, turn.claims)
-            await lease.planned(turn, Reply(text=words.CRASHING), gave_up=True)
+            await lease.planned(turn, await self._apology(turn), gave_up=True)
+            await self._sender.gave_up(turn)
         elif turn.state == "planned":
             reply = await self._planned(lease, turn, local)
-            if reply:
-                await lease.planned(turn, reply)
+            if reply and reply.silent:
+                await lease.silenced(turn, "planned", reply.silent)
+            elif reply:
+                waited = [] if turn.kind == "notice" else await self._ledger.waiting(turn.chat)
+                whole = self._sender.pieced(turn, reply, waited, await self._spoken(turn))
+                await lease.planned(turn, whole, took=len(waited))
         elif turn.state == "ready":
             await self._ready(lease, turn, local)
         elif turn.state == "sending":
-            await self._settle(lease, turn)
+            await self._sender.settle(lease, turn)
 
     async def _planned(self, lease: Lease, turn: TurnRecord, local: Local) -> Reply | None:
         """None: the person wrote on, or cancelled, and the turn is to be planned again."""
         messages = await self._ledger.messages(turn)
         if not messages:
-            return Reply(text=words.CRASHING, steps=("the message is no longer kept",))
-        if turn.kind in words.WITHOUT_A_SEARCH:
-            return Reply(text=words.WITHOUT_A_SEARCH[turn.kind])
+            return await self._apology(turn, "the message is no longer kept")
+        if (reply := await before(turn, messages, self._sender.people)) is not None:
+            return reply
+        if text := words.without_a_search(turn.kind, await self._spoken(turn)):
+            return Reply(text=text)
         if turn.kind == "over":
-            return Reply(text=words.too_many(await self._ledger.left_out(turn.chat)))
+            return Reply(text=words.too_many(await self._ledger.left_out(turn.chat), await self._spoken(turn)))
         asked = Turn(
             chat=turn.chat,
             text="\n".join(message.text for message in messages if message.text.strip()),
             media=sum(message.media for message in messages),
             message_id=messages[-1].message_id,
             history=await self._ledger.window(turn.chat),
+            kind=messages[-1].kind,
+            files=tuple(SentFile(**dataclasses.asdict(each)) for message in messages for each in message.attachments),
+            quoted=messages[-1].quoted,
+            button=messages[-1].button,
         )
         request = _request(turn, CONVERSE.name, asked.model_dump(mode="json"), self._left(turn))
         task = asyncio.ensure_future(local(request))
@@ -105,18 +114,26 @@ class Driver:
             if not task.cancelled() or _is_cancelled():
                 task.cancel()
                 raise
-            return None if await lease.gather(turn) else Reply(text=words.CANCELLED)
+            return None if await lease.gather(turn) else Reply(text=say("cancelled", await self._spoken(turn)))
         finally:
             del self._planning[turn.chat]
             company.cancel()
             await asyncio.gather(company, return_exceptions=True)
         if isinstance(outcome, Failed):
-            return Reply(text=outcome.user_text, steps=(f"{CONVERSE.name} {outcome.code}",))
+            text = say_error(outcome.code, outcome.user_text, await self._spoken(turn))
+            return Reply(text=text, steps=(f"{CONVERSE.name} {outcome.code}",))
         return Reply.model_validate(outcome.value)
+
+    async def _spoken(self, turn: TurnRecord) -> str:
+        """The person's language, as far as it is known."""
+        return (await self._sender.people.of(turn.recipient)).language
+
+    async def _apology(self, turn: TurnRecord, *steps: str) -> Reply:
+        return Reply(text=say("crashing", await self._spoken(turn)), steps=steps)
 
     def _left(self, turn: TurnRecord) -> float:
         """Until the turn's deadline; one that was interrupted by a crash has a third of its time in any case."""
-        whole = self._patience.turn
+        whole = self._patience.file if turn.kind == "media" else self._patience.turn
         return max(turn.planned_at + whole - turn.claimed_at, whole / 3)
 
     async def _keep_company(self, lease: Lease, turn: TurnRecord, message_id: str) -> None:
@@ -133,64 +150,31 @@ class Driver:
                 told = True
                 if await lease.first_time(turn, "still_working"):
                     with contextlib.suppress(ChannelError):
-                        await self._channel.send(**people, text=words.STILL_WORKING)
+                        await self._channel.send(**people, text=say("still_working", await self._spoken(turn)))
 
     async def _ready(self, lease: Lease, turn: TurnRecord, local: Local) -> None:
         if await lease.gather(turn):
             return  # a newer message made the draft stale
-        reply = turn.reply or Reply(text=words.CRASHING)
-        clear = await local(_request(turn, CLEAR_TO_SEND.name, {}, CLEAR_TO_SEND.within.total_seconds()))
-        if isinstance(clear, Failed) and reply.text != clear.user_text:
-            reply = Reply(text=clear.user_text, steps=(*reply.steps, f"{CLEAR_TO_SEND.name} {clear.code}"))
-            await lease.revised(turn, reply)
+        reply = turn.reply or await self._apology(turn)
+        if not reply.regardless:
+            clear = await local(_request(turn, CLEAR_TO_SEND.name, {}, CLEAR_TO_SEND.within.total_seconds()))
+            if isinstance(clear, Failed) and reply.text != clear.user_text:
+                before = reply.pieces[: turn.part]
+                reply = Reply(
+                    text=clear.user_text,
+                    pieces=(*before, Piece(text=clear.user_text)) if before else (),
+                    steps=(*reply.steps, f"{CLEAR_TO_SEND.name} {clear.code}"),
+                )
+                await lease.revised(turn, reply)
+            if silence := (await self._sender.people.of(turn.recipient)).silence:
+                await lease.silenced(turn, "ready", silence)
+                return
         if turn.attempts >= MOST_SENDS:
             await lease.died(turn, "ready", f"not sent after {turn.attempts} attempts")
+            await self._sender.gave_up(turn)
             return
         await lease.sending(turn)
-        await self._send(lease, turn, reply)
-
-    async def _send(self, lease: Lease, turn: TurnRecord, reply: Reply) -> None:
-        lease.check()
-        try:
-            provider_id = await self._channel.send(
-                sender=turn.sender, recipient=turn.recipient, text=words.fit(reply.text, self._channel.limit)
-            )
-        except Throttled as error:
-            log.info("~ turn=%s throttled detail=%s", turn.turn_id, error.detail)
-            await asyncio.sleep(max(error.retry_after, _back_off(turn.attempts)))
-            await lease.not_sent(turn)
-        except Ambiguous as error:
-            log.warning("! turn=%s ambiguous send detail=%s", turn.turn_id, error.detail)
-        except Refused as error:
-            log.error("! turn=%s refused code=%s", turn.turn_id, error.provider_code)
-            await lease.died(turn, "sending", f"the provider refused it: {error.provider_code}")
-        else:
-            await self._sent(lease, turn, provider_id, reply)
-
-    async def _settle(self, lease: Lease, turn: TurnRecord) -> None:
-        """It may have been taken before the line broke or the worker died: look before sending again."""
-        await asyncio.sleep(max(0.0, turn.sending_at + SETTLE_AFTER_S - turn.claimed_at))
-        reply = turn.reply or Reply(text=words.CRASHING)
-        try:
-            held = await self._channel.find(
-                sender=turn.sender,
-                recipient=turn.recipient,
-                text=words.fit(reply.text, self._channel.limit),
-                since=datetime.fromtimestamp((turn.first_intent_at or turn.sending_at) - CLOCKS_DIFFER_S, UTC),
-            )
-        except (Throttled, Ambiguous) as error:
-            log.warning("! turn=%s can't be settled yet: %s", turn.turn_id, error.code)
-            await asyncio.sleep(_back_off(turn.claims))
-            return
-        for provider_id in held:
-            if not await self._ledger.is_known(provider_id):
-                await self._sent(lease, turn, provider_id, reply)
-                return
-        await lease.not_sent(turn)
-
-    async def _sent(self, lease: Lease, turn: TurnRecord, provider_id: str, reply: Reply) -> None:
-        said = "\n".join(message.text for message in await self._ledger.messages(turn))
-        await lease.sent(turn, provider_id, said, reply)
+        await self._sender.send(lease, turn, reply)
 
 
 def _is_cancelled() -> bool:
@@ -210,7 +194,3 @@ def _request(turn: TurnRecord, skill: str, payload: object, seconds: float) -> R
             "deadline": clock.now() + seconds,
         }
     )
-
-
-def _back_off(times: int) -> float:
-    return BACK_OFF_S[min(times, len(BACK_OFF_S) - 1)]

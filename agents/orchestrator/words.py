@@ -1,24 +1,17 @@
-"""The orchestrator's own words: what it says when no skill has an answer, and small talk."""
+"""The orchestrator's own words: what it says when no skill has an answer, and small talk. The texts are in the
+catalogue."""
 
 from __future__ import annotations
 
+from mesh.catalogue import say
 from mesh.contracts import Source
 from mesh.skills import Card
 from mesh.text import language
 
-UNKNOWN = "Sorry, I couldn't find an answer to that, and I won't guess. Please ask us directly, or ask me another way."
-_UNKNOWN_IN = {
-    "es": "No lo he encontrado, y prefiero no adivinar. Pregúntanos directamente, o pregúntamelo de otra manera.",
-    "hi": "माफ़ कीजिए, मुझे इसका जवाब नहीं मिला, और मैं अंदाज़ा नहीं लगाऊँगा। कृपया हमसे सीधे पूछिए, या दूसरे शब्दों में पूछिए।",
-}
-"""None of these may hold anything that could be taken for an answer."""
-ONLY_TEXT = "I can only read text messages for now. Please write me your question."
-EMPTY = "Your message came through without any text. What would you like to know?"
-CRASHING = "I'm sorry, I can't answer this message: something on my side keeps failing. The owner can see it."
-STILL_WORKING = "Still working on it, this takes a little longer …"
-CANCELLED = "All right, I've stopped. Ask me anything else."
-WITHOUT_A_SEARCH = {"cancelled": CANCELLED, "cancel": "There is nothing under way that I could stop."}
-"""By the kind of a turn."""
+UNKNOWN = say("unknown", "en")
+CRASHING = say("crashing", "en")
+STILL_WORKING = say("still_working", "en")
+CANCELLED = say("cancelled", "en")
 
 SMALL_TALK: dict[str, tuple[Card, str]] = {
     "greeting": (
@@ -38,16 +31,35 @@ SMALL_TALK: dict[str, tuple[Card, str]] = {
                 "buenas tardes",
                 "namaste",
                 "👋",
+                "salut",
+                "bonsoir",
+                "hallo",
+                "guten tag",
+                "guten morgen",
+                "oi",
+                "bom dia",
+                "boa tarde",
+                "नमस्कार",
             ),
         ),
-        "Hello! Ask me anything about the documents you have here, or tell me something to remember.",
+        "greeting",
     ),
     "wellbeing": (
         Card(
             summary="Asks how one is.",
-            examples=("how are you?", "how are you doing today?", "what's up", "nice to meet you", "¿cómo estás?"),
+            examples=(
+                "how are you?",
+                "how are you doing today?",
+                "what's up",
+                "nice to meet you",
+                "¿cómo estás?",
+                "comment ça va ?",
+                "wie geht es dir?",
+                "tudo bem?",
+                "आप कैसे हैं?",
+            ),
         ),
-        "I'm well, thank you. What would you like to know?",
+        "wellbeing",
     ),
     "thanks": (
         Card(
@@ -66,9 +78,16 @@ SMALL_TALK: dict[str, tuple[Card, str]] = {
                 "perfect",
                 "cool",
                 "👍",
+                "merci beaucoup",
+                "danke",
+                "vielen dank",
+                "obrigado",
+                "obrigada",
+                "muito obrigado",
+                "शुक्रिया",
             ),
         ),
-        "You're welcome!",
+        "thanks",
     ),
     "goodbye": (
         Card(
@@ -82,13 +101,18 @@ SMALL_TALK: dict[str, tuple[Card, str]] = {
                 "adiós",
                 "अलविदा",
                 "au revoir",
+                "auf wiedersehen",
+                "tschüss",
+                "tchau",
+                "até logo",
+                "bonne journée",
             ),
         ),
-        "Goodbye, and write any time.",
+        "goodbye",
     ),
     "aside": (
         Card(summary="Neither asks nor tells.", examples=("yes", "no", "sorry", "never mind", "haha", "lol", "test")),
-        "All right. Ask me anything, whenever you like.",
+        "aside",
     ),
     "help": (
         Card(
@@ -101,23 +125,34 @@ SMALL_TALK: dict[str, tuple[Card, str]] = {
                 "how does this work?",
                 "ayuda",
                 "मदद",
+                "¿quién eres?",
+                "qui êtes-vous ?",
+                "wer bist du?",
+                "quem é você?",
+                "आप कौन हैं?",
             ),
         ),
-        "I answer questions from the documents that you may see here, and I remember what you tell me about yourself. "
-        "Ask what something costs or when it is open, or tell me what I should remember.",
+        "help",
     ),
 }
+"""By name, with the catalogue's key of what is said."""
 
 
 def unknown(question: str) -> str:
     """In the language of the question, where we have it."""
-    return _UNKNOWN_IN.get(language(question) or "", UNKNOWN)
+    return say("unknown", language(question))
 
 
-def with_source(text: str, sources: tuple[Source, ...]) -> str:
+def without_a_search(kind: str, spoken: str | None) -> str | None:
+    """For turns of a kind that needs none."""
+    keys = {"cancelled": "cancelled", "cancel": "nothing_to_cancel"}
+    return say(keys[kind], spoken) if kind in keys else None
+
+
+def with_source(text: str, sources: tuple[Source, ...], spoken: str | None = None) -> str:
     """The answer, and beneath it what it stands on. Memory names its source in the answer itself."""
     names = dict.fromkeys(source.name for source in sources if source.kind == "document")
-    return f"{text}\n\n_Source: {'; '.join(names)}_" if names else text
+    return f"{text}\n\n_{say('source_label', spoken)}: {'; '.join(names)}_" if names else text
 
 
 def fit(text: str, limit: int) -> str:
@@ -129,10 +164,6 @@ def fit(text: str, limit: int) -> str:
     return head[: cut or limit - 1].rstrip() + "…"
 
 
-def too_many(left_out: int) -> str:
+def too_many(left_out: int, spoken: str | None = None) -> str:
     """For messages over the cap, one word for all of them."""
-    one = left_out <= 1
-    return (
-        f"That was more than I can take in at once: I left out {'one message' if one else f'{left_out} messages'} of "
-        f"yours. Please send {'it' if one else 'what matters'} again in a minute."
-    )
+    return say("too_many_one", spoken) if left_out <= 1 else say("too_many", spoken, count=left_out)

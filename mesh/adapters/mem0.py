@@ -8,7 +8,8 @@ import logging
 import os
 import sqlite3
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ WITHIN_S = 15.0
 """One call of mem0 with all that it asks of Qdrant and the model server."""
 MOST = 5_000
 """Facts of one person that are listed."""
+LISTED = 1_000
 
 _T = TypeVar("_T")
 
@@ -83,6 +85,26 @@ class Mem0Facts:
         ended = {"state": SUPERSEDED, "valid_to": at.astimezone(UTC).isoformat(), "superseded_by": by}
         await _reached(self._qdrant.set_payload, self._collection, ended, points=only, wait=True)
 
+    async def erase(self, grant: Grant, fact_ids: Sequence[str] | None = None) -> None:
+        """Not mem0's `delete`, which looks for no person and writes the text into its history once more. The history
+        goes first: what breaks off in between is found again among the facts."""
+        which = self._of(grant) if fact_ids is None else self._these(grant, fact_ids)
+        found = await _reached(self._ids, which)
+        if found:
+            await _reached(_forget_history, Path(self._memory.db.db_path), found)
+            await _reached(self._qdrant.delete, self._collection, models.FilterSelector(filter=which), wait=True)
+
+    def _ids(self, which: models.Filter) -> list[str]:
+        ids: list[str] = []
+        offset: Any = None
+        while True:
+            points, offset = self._qdrant.scroll(
+                self._collection, which, limit=LISTED, offset=offset, with_payload=False, with_vectors=False
+            )
+            ids += [str(point.id) for point in points]
+            if offset is None:
+                return ids
+
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def nearest(self, grant: Grant, about: str, *, limit: int) -> list[Fact]:
@@ -92,8 +114,8 @@ class Mem0Facts:
         found = await _reached(self._memory.search, about, filters=filters, top_k=limit, threshold=0.0, explain=True)
         return self._facts(grant, found)
 
-    async def all(self, grant: Grant) -> list[Fact]:
-        return await self._listed(grant, {"state": LIVE})
+    async def all(self, grant: Grant, *, superseded: bool = False) -> list[Fact]:
+        return await self._listed(grant, {} if superseded else {"state": LIVE})
 
     async def told_in(self, grant: Grant, message_id: str) -> list[Fact]:
         if not message_id or message_id == "*":  # mem0 would take the star for every message
@@ -115,12 +137,18 @@ class Mem0Facts:
         return [_fact(result) for result in results]
 
     def _one(self, grant: Grant, fact_id: str) -> models.Filter:
+        return self._these(grant, [fact_id])
+
+    def _these(self, grant: Grant, fact_ids: Sequence[str]) -> models.Filter:
         try:
-            known = str(uuid.UUID(fact_id))
+            known = [str(uuid.UUID(fact_id)) for fact_id in fact_ids]
         except ValueError as error:
             raise NotFound("I don't remember that.", detail="not a fact's id") from error
+        return models.Filter(must=[models.HasIdCondition(has_id=list(known)), self._of(grant)])
+
+    def _of(self, grant: Grant) -> models.Filter:
         owner = models.FieldCondition(key="user_id", match=models.MatchValue(value=_person(grant)))
-        return models.Filter(must=[models.HasIdCondition(has_id=[known]), owner])
+        return models.Filter(must=[owner])
 
 
 def _person(grant: Grant) -> str:
@@ -142,6 +170,16 @@ def _fact(result: Mapping[str, Any]) -> Fact:
         similarity=float(details.get("semantic_score", 1.0)),
         superseded_by=kept.get("superseded_by", ""),
     )
+
+
+def _forget_history(file: Path, fact_ids: Sequence[str]) -> None:
+    """mem0 keeps each text in its history as well. VACUUM writes the file anew, so that no free page keeps one."""
+    with closing(sqlite3.connect(file, timeout=WITHIN_S)) as database:
+        database.execute("PRAGMA secure_delete = ON")
+        database.execute("PRAGMA temp_store = MEMORY")
+        with database:
+            database.executemany("DELETE FROM history WHERE memory_id = ?", [(each,) for each in fact_ids])
+        database.execute("VACUUM")
 
 
 # ── opening ───────────────────────────────────────────────────────────────────────────────────────────────────────

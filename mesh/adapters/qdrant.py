@@ -17,7 +17,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from mesh.access import Grant
 from mesh.envelope import pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.ports import Chunk, Document, Passage, Vector
+from mesh.ports import Chunk, Document, Passage, Vector, Visibility
 from mesh.text import sparse_document, sparse_query
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,13 @@ def scope(grant: Grant) -> models.Filter:
         return models.Filter(must=[_is("state", LIVE)])
     may_see = models.Filter(should=[_is("visibility", "global"), _is("owner_identity", owner)])
     return models.Filter(must=[_is("state", LIVE), may_see])
+
+
+def _of(grant: Grant, document_id: str) -> models.Filter:
+    """Every passage of a document that the grant may change, live or not."""
+    owner = grant.limited_to()
+    owned = [] if owner is None else [_is("owner_identity", owner)]
+    return models.Filter(must=[_is("document_id", document_id), *owned])
 
 
 class QdrantPassages:
@@ -92,10 +99,13 @@ class QdrantPassages:
             )
         return _union(*(answer.points for answer in answers))
 
-    async def indexed(self, grant: Grant) -> set[str]:
+    async def indexed(self, grant: Grant, *, visibility: Visibility | None = None) -> set[str]:
+        which = scope(grant)
+        if visibility is not None:
+            which = models.Filter(must=[which, _is("visibility", visibility)])
         with _reaching():
             facet = await self._client.facet(
-                self._collection, "document_id", facet_filter=scope(grant), limit=MOST_DOCUMENTS, exact=True
+                self._collection, "document_id", facet_filter=which, limit=MOST_DOCUMENTS, exact=True
             )
         return {str(hit.value) for hit in facet.hits}
 
@@ -119,6 +129,18 @@ class QdrantPassages:
                 models.FilterSelector(
                     filter=models.Filter(must=[_is("document_id", document.document_id)], must_not=[written])
                 ),
+            )
+
+    async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
+        with _reaching():
+            await self._client.set_payload(
+                self._collection, {"visibility": visibility}, points=_of(grant, document_id), wait=True
+            )
+
+    async def delete(self, grant: Grant, document_id: str) -> None:
+        with _reaching():
+            await self._client.delete(
+                self._collection, models.FilterSelector(filter=_of(grant, document_id)), wait=True
             )
 
     async def _count(self, which: models.Filter) -> int:

@@ -23,22 +23,23 @@ from typing import Literal, TypeVar
 from mesh.access import Grant
 from mesh.envelope import pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.ports import Document, Part
+from mesh.ports import Document, Part, Visibility
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 1
+SCHEMA = 2
 PATIENCE = 10.0
 """Seconds to wait for another writer."""
+LARGE = 256 << 20
+"""Bytes of an index that takes seconds to be written anew: there, pieces of what was deleted may stay on its pages."""
 
-State = Literal["live", "coming"]
+State = Literal["live", "coming", "leaving"]
 Result = TypeVar("Result")
 
-_TABLES = f"""
-BEGIN;
-CREATE TABLE documents (
+_DOCUMENTS = """
+CREATE TABLE {} (
     document_id TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('live', 'coming')),
+    state TEXT NOT NULL CHECK (state IN ('live', 'coming', 'leaving')),
     owner TEXT NOT NULL,
     name TEXT NOT NULL,
     folded TEXT NOT NULL,
@@ -50,9 +51,16 @@ CREATE TABLE documents (
     chunks INTEGER NOT NULL,
     PRIMARY KEY (document_id, state)
 ) STRICT;
+"""
+_INDEXES = """
 CREATE INDEX documents_by_owner ON documents (state, owner, folded);
 CREATE INDEX documents_by_name ON documents (state, folded);
 CREATE INDEX documents_by_bytes ON documents (sha256);
+"""
+_TABLES = f"""
+BEGIN;
+{_DOCUMENTS.format("documents")}
+{_INDEXES}
 CREATE TABLE parts (
     document_id TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -66,6 +74,18 @@ CREATE TABLE parts (
 PRAGMA user_version = {SCHEMA};
 COMMIT;
 """
+_FROM_1 = f"""
+PRAGMA foreign_keys = OFF;
+BEGIN;
+{_DOCUMENTS.format("newer")}
+INSERT INTO newer SELECT * FROM documents;
+DROP TABLE documents;
+ALTER TABLE newer RENAME TO documents;
+{_INDEXES}
+PRAGMA user_version = 2;
+COMMIT;
+VACUUM;
+"""  # noqa: S608 - of constants
 _COLUMNS = "document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks"
 
 
@@ -117,6 +137,18 @@ class DiskShelf:
     async def unfinished(self, grant: Grant) -> list[Document]:
         return await self._read(grant, "coming", "TRUE", order="ingested_at, document_id", with_text=True)
 
+    async def own(self, grant: Grant, document_id: str, *, leaving: bool = False) -> Document | None:
+        owned, owners = _owned(grant, document_id)
+        states: tuple[State, ...] = ("live", "coming", "leaving") if leaving else ("live", "coming")
+        for state in states:
+            found = await self._read(grant, state, owned, *owners)
+            if found:
+                return found[0]
+        return None
+
+    async def leaving(self, grant: Grant) -> list[Document]:
+        return await self._read(grant, "leaving", "TRUE", order="document_id")
+
     async def _read(
         self, grant: Grant, state: State, where: str, *values: str, order: str = "1", with_text: bool = False
     ) -> list[Document]:
@@ -148,6 +180,38 @@ class DiskShelf:
                 self._sweep()
         except OSError as error:
             raise Unavailable(detail=f"shelf: {error.strerror}") from error
+
+    async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
+        owned, owners = _owned(grant, document_id)
+        await self._change(f"UPDATE documents SET visibility = ? WHERE {owned}", visibility, *owners)  # noqa: S608 - as in `_read`
+
+    async def delete(self, grant: Grant, document_id: str) -> None:
+        if await self.own(grant, document_id) is not None:
+            await asyncio.to_thread(self._delete, document_id)
+
+    def _delete(self, document_id: str) -> None:
+        try:
+            with self._writing():
+                self._with_database(lambda database: _leave(database, document_id))
+                self._with_database(_checkpoint)
+                self._sweep()
+        except OSError as error:
+            raise Unavailable(detail=f"shelf: {error.strerror}") from error
+
+    async def gone(self, grant: Grant, document_id: str) -> None:
+        owned, owners = _owned(grant, document_id)
+        statement = f"DELETE FROM documents WHERE state = 'leaving' AND {owned}"  # noqa: S608 - as in `_read`
+        await self._change(statement, *owners, anew=True)
+
+    async def _change(self, statement: str, *values: str, anew: bool = False) -> None:
+        def change() -> None:
+            with self._writing():
+                self._with_database(lambda database: database.execute(statement, values))
+                if anew and (self._folder / "index.sqlite").stat().st_size < LARGE:
+                    self._with_database(_write_anew)
+                self._with_database(_checkpoint)
+
+        await asyncio.to_thread(change)
 
     def _keep(self, sha256: str, raw: bytes) -> None:
         target = self._raw / sha256
@@ -194,6 +258,7 @@ class DiskShelf:
             with closing(sqlite3.connect(self._folder / "index.sqlite", timeout=PATIENCE)) as database:
                 database.isolation_level = None
                 database.execute("PRAGMA foreign_keys = ON")
+                database.execute("PRAGMA secure_delete = ON")  # what is deleted is not left on free pages
                 result = work(database)
                 if database.in_transaction:
                     database.execute("COMMIT")
@@ -220,6 +285,26 @@ def _scope(grant: Grant) -> tuple[str, tuple[str, ...]]:
     return "visibility = 'global' OR owner = ?", (owner,)
 
 
+def _owned(grant: Grant, document_id: str) -> tuple[str, tuple[str, ...]]:
+    """Which rows the grant may change; being visible to it is not enough."""
+    owner = grant.limited_to()
+    if owner is None:
+        log.info("◦ write=documents sees_all=true client=%s document=%s", pseudonym(grant.client), document_id)
+        return "(document_id = ?)", (document_id,)
+    return "(document_id = ? AND owner = ?)", (document_id, owner)
+
+
+def _write_anew(database: sqlite3.Connection) -> None:
+    """When a page is split or filled up, SQLite leaves pieces of text in its gaps, and `secure_delete` misses them."""
+    database.execute("PRAGMA temp_store = MEMORY")
+    database.execute("VACUUM")
+
+
+def _checkpoint(database: sqlite3.Connection) -> None:
+    """What was deleted is in the write-ahead log until then."""
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def _document(
     row: tuple[str, str, str, Literal["private", "global"], str, int, str, str, int], parts: tuple[Part, ...]
 ) -> Document:
@@ -243,6 +328,8 @@ def _replace(database: sqlite3.Connection, document: Document, state: State) -> 
         "DELETE FROM documents WHERE document_id = ? AND state IN ('coming', ?)",
         (document.document_id, state),
     )
+    if state == "live":  # it was sent again while it was leaving, and its passages are those of this version
+        database.execute("DELETE FROM documents WHERE document_id = ? AND state = 'leaving'", (document.document_id,))
     database.execute(
         "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -269,7 +356,18 @@ def _replace(database: sqlite3.Connection, document: Document, state: State) -> 
 
 
 def _referred_to(database: sqlite3.Connection) -> frozenset[str]:
-    return frozenset(sha256 for (sha256,) in database.execute("SELECT sha256 FROM documents"))
+    return frozenset(sha for (sha,) in database.execute("SELECT sha256 FROM documents WHERE state <> 'leaving'"))
+
+
+def _leave(database: sqlite3.Connection, document_id: str) -> None:
+    """One row stays: the live version's, if there is one."""
+    database.execute("BEGIN IMMEDIATE")
+    database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
+    database.execute("DELETE FROM documents WHERE document_id = ? AND state = 'leaving'", (document_id,))
+    leave = "UPDATE documents SET state = 'leaving' WHERE document_id = ? AND state = ?"
+    if not database.execute(leave, (document_id, "live")).rowcount:
+        database.execute(leave, (document_id, "coming"))
+    database.execute("DELETE FROM documents WHERE document_id = ? AND state <> 'leaving'", (document_id,))
 
 
 def _migrate(database: sqlite3.Connection) -> None:
@@ -282,6 +380,8 @@ def _migrate(database: sqlite3.Connection) -> None:
     if version == 0:
         database.execute("PRAGMA journal_mode = WAL")
         database.executescript(_TABLES)
+    elif version == 1:
+        database.executescript(_FROM_1)
 
 
 def _locked(descriptor: int) -> bool:

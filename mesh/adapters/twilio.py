@@ -8,6 +8,8 @@ below stands in its place, and raises what the ledger needs to know.
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
 import json
 import logging
 import re
@@ -22,13 +24,17 @@ from twilio.base.exceptions import TwilioException  # type: ignore[import-untype
 from twilio.http.response import Response  # type: ignore[import-untyped]  # twilio ships no py.typed
 from twilio.rest import Client  # type: ignore[import-untyped]  # twilio ships no py.typed
 
-from mesh.adapters.twilio_signature import address, parse_inbound
+from mesh.adapters.fetching import Fetcher, Places
+from mesh.adapters.twilio_signature import MAX_MEDIA, address, parse_inbound
 from mesh.errors import Ambiguous, ChannelError, Malformed, Misconfigured, Refused, Throttled
-from mesh.ports import Inbound
+from mesh.ports import Attachment, Inbound, Media
+from mesh.settings import is_loopback
 
 log = logging.getLogger(__name__)
 
 RATE_CODES = {"20429", "63018"}
+MAX_FILES_ASKED = 100
+KEPT_FILES = 1000
 PAGE_SIZE = 100
 MAX_PAGES = 5
 TYPING_S = 3.0
@@ -65,30 +71,47 @@ class TwilioChannel:
         client = Client(account_sid, auth_token, http_client=self._wire, environment={"TWILIO_EDGE": ""})
         client.api.base_url = api_base
         self._messages = client.api.v2010.accounts(account_sid).messages
+        self._files = Fetcher(_places(api_base, account_sid, auth_token))
+        self._known_files: dict[str, tuple[tuple[str, str], ...]] = {}
+        """Of listed messages, by their ids: what the webhook would have said about their files."""
         self._auth = (account_sid, auth_token)
+        self._api_base = api_base.rstrip("/")
         self.typing_url = f"{_MESSAGING.sub('messaging.', api_base, count=1).rstrip('/')}/v2/Indicators/Typing.json"
         self._options = {"status_callback": status_callback} if status_callback else {}
 
-    async def send(self, *, sender: str, recipient: str, text: str) -> str:
+    async def send(self, *, sender: str, recipient: str, text: str, link: str = "", template: str = "") -> str:
         async with _understood():
             message = await self._messages.create_async(
-                to=address(recipient), from_=address(sender), body=_sendable(text), **self._options
+                to=address(recipient), from_=address(sender), **_content(text, link, template), **self._options
             )
         if not message.sid:
             raise Ambiguous(detail="Twilio's answer has no sid")
         return str(message.sid)
 
+    async def fetch(self, attachment: Attachment, *, most_bytes: int) -> Media:
+        return await self._files.fetch(attachment, most_bytes=most_bytes)
+
     async def find(self, *, sender: str, recipient: str, text: str, since: datetime) -> list[str]:
         """Oldest first, among the newest 500 of this chat. `since` is compared to the second, by Twilio's
         clock. An error says nothing about the message: look again.
 
+        A file without words is one with no body. Twilio's list has a template as it reads, and does not tell that it
+        is one: when nothing says just this, it is what says this among other words.
+
         Twilio's `DateSent` filter is not used: it is documented by the day, and a message that still waits in
         Twilio's queue has no such date."""
-        found: list[str] = []
+        same: list[str] = []
+        around: list[str] = []
+        wanted = _flat(text)
         async with _understood(), aclosing(self._newest(since, to=address(recipient), from_=address(sender))) as pages:
             async for page in pages:
-                found += [str(message.sid) for message in page if _same(message.body or "", text)]
-        return found[::-1]
+                for message in page:
+                    body = message.body or ""
+                    if _same(body, text) and (wanted or _count(message.num_media)):
+                        same.append(str(message.sid))
+                    elif wanted and wanted in _flat(body):
+                        around.append(str(message.sid))
+        return (same or around)[::-1]
 
     async def received(self, *, recipient: str, since: datetime) -> list[Inbound]:
         """`DateSent` is not asked about here either: of a person's message it is when the webhook was sent, and what
@@ -109,7 +132,44 @@ class TwilioChannel:
                         found.setdefault(inbound.message_id, inbound)
         if unread:
             log.warning("! listed messages that can't be read count=%d", unread)
-        return list(found.values())[::-1]
+        return await self._with_files([*found.values()][::-1])
+
+    async def _with_files(self, messages: list[Inbound]) -> list[Inbound]:
+        """The list tells how many files a message has; what they are is asked about each, and kept for the next look.
+        Messages beyond the bound are left for that look, too. A message whose files can't be asked about now goes
+        without them: it is looked at twice before it is taken, and its person is better told than ignored."""
+        asked = [message for message in messages if message.media and message.message_id not in self._known_files]
+        at_once = asyncio.Semaphore(5)
+
+        async def ask(message: Inbound) -> None:
+            async with at_once:
+                with contextlib.suppress(ChannelError):
+                    if files := await self._files_of(message.message_id):
+                        self._known_files[message.message_id] = files
+
+        await asyncio.gather(*(ask(message) for message in asked[:MAX_FILES_ASKED]))
+        while len(self._known_files) > KEPT_FILES:
+            del self._known_files[next(iter(self._known_files))]
+        if left := {message.message_id for message in asked[MAX_FILES_ASKED:]}:
+            log.warning("! listed messages with files that are left for the next look count=%d", len(left))
+        return [
+            parse_inbound([*message.fields.items(), *self._known_files.get(message.message_id, ())])
+            if message.media
+            else message
+            for message in messages
+            if message.message_id not in left
+        ]
+
+    async def _files_of(self, message_id: str) -> tuple[tuple[str, str], ...]:
+        """As the webhook has them."""
+        async with _understood():
+            page = await self._messages(message_id).media.page_async(page_size=MAX_MEDIA)
+            found = [(str(file.uri), str(file.content_type or "")) for file in page]
+        pairs = (
+            ((f"MediaUrl{n}", self._api_base + uri.removesuffix(".json")), (f"MediaContentType{n}", media_type))
+            for n, (uri, media_type) in enumerate(found[:MAX_MEDIA])
+        )
+        return tuple(pair for both in pairs for pair in both)
 
     async def typing(self, *, sender: str, recipient: str, message_id: str) -> None:
         """Twilio knows both by the message. The SDK's part for it is left alone: it takes long to import."""
@@ -139,6 +199,26 @@ class TwilioChannel:
 
     async def close(self) -> None:
         await self._wire.close()
+        await self._files.close()
+
+
+def _places(api_base: str, account_sid: str, auth_token: str) -> Places:
+    """Media without HTTP authentication are at S3, in Twilio's own bucket: see Twilio's "Protect Media Access"."""
+    host = urlsplit(api_base).hostname or ""
+    basic = base64.b64encode(f"{account_sid}:{auth_token}".encode()).decode("ascii")
+    return Places(
+        hosts=("*.twilio.com", "*.twiliocdn.com", "s3-external-1.amazonaws.com/media.twiliocdn.com/"),
+        authorization=f"Basic {basic}",
+        trusted=("api.twilio.com", *((host,) if host.endswith(".twilio.com") else ())),
+        local=api_base if is_loopback(host) else "",
+    )
+
+
+def _content(text: str, link: str, template: str) -> dict[str, Any]:
+    if template:  # a variable may hold no line breaks
+        return {"content_sid": template, "content_variables": json.dumps({"1": _flat(text)}, ensure_ascii=False)}
+    body = {"body": _sendable(text)} if text or not link else {}
+    return {**body, "media_url": [link]} if link else body
 
 
 def _each_readable(page: Iterator[Any]) -> Iterator[Any]:
@@ -181,6 +261,14 @@ def _sendable(text: str) -> str:
 def _same(one: str, other: str) -> bool:
     """Line ends and the white space around a text may come back changed."""
     return one.replace("\r\n", "\n").strip() == _sendable(other).replace("\r\n", "\n").strip()
+
+
+def _flat(text: str) -> str:
+    return " ".join(_sendable(text).split())
+
+
+def _count(files: Any) -> int:
+    return int(files) if str(files).isdecimal() else 0
 
 
 @asynccontextmanager

@@ -117,6 +117,9 @@ def demo(
     ] = None,
     json_out: Annotated[Path | None, typer.Option("--json", help="Where the report goes.", show_default=False)] = None,
     keep: Annotated[bool, typer.Option(help="Leave the mesh running afterwards, until Ctrl-C.")] = False,
+    channel: Annotated[
+        bool, typer.Option("--channel", help="Files, voice notes, commands, silence, and a provider that misbehaves.")
+    ] = False,
 ) -> None:
     """Starts a mesh with its own data, plays a conversation as signed webhooks, and shows every reply.
 
@@ -130,7 +133,14 @@ def demo(
     if (docs is None) != (ask is None):
         raise Malformed("--docs and --ask go together: a folder of documents, and a file of questions.")
     logs.set_up("demo", "ERROR")
-    playing = play(load(), console, docs=docs, ask=ask, json_out=json_out, keep=keep)
+    if channel and (docs or keep):
+        raise Malformed("--channel plays its own scenes: it takes no --docs, --ask or --keep.")
+    if channel:
+        from mesh.cli.channel import play as play_channel
+
+        playing = play_channel(load(), console, json_out=json_out)
+    else:
+        playing = play(load(), console, docs=docs, ask=ask, json_out=json_out, keep=keep)
     code = finish(until_signalled(playing))
     raise SystemExit(130 if code is None else code)
 
@@ -175,6 +185,26 @@ def list_clients() -> None:
         console.print("No client yet. Add one: [bold]adiyan clients register +15551230001 --name Asha[/]")
         return
     _table(("identity", "name", "tier", "may"), rows)
+
+
+@clients.command("waiting", epilog="Example: [bold]adiyan clients waiting[/]")
+def waiting_clients() -> None:
+    """Who asked for a human: the mesh is silent to them until they are handed back."""
+    from mesh.cli.handing import handed_over
+
+    rows = finish(handed_over())
+    if not rows:
+        console.print("Nobody waits for a human.")
+        return
+    _table(("identity", "since"), rows)
+
+
+@clients.command("hand-back", epilog="Example: [bold]adiyan clients hand-back +15551230001[/]")
+def hand_back(identity: Identity) -> None:
+    """The mesh answers this person again, and tells them so. Safe to run twice."""
+    from mesh.cli.handing import hand_back
+
+    console.print(escape(finish(hand_back(_identity(identity)))))
 
 
 @tiers.command("list", epilog="Example: [bold]adiyan tiers list[/]")

@@ -42,12 +42,12 @@ async def play(
     folder = docs if docs is not None else settings.adiyan_config / "demo"
     if not folder.is_dir():
         raise Malformed(f"{folder} is not a folder.")
-    settings = await _fresh(settings, _somebody_else(lines) if ask else OWNER)
+    settings = await fresh(settings, _somebody_else(lines) if ask else OWNER)
     async with Mesh(settings, lambda text: console.print(f"[dim]{escape(text)}[/]")) as started:
         console.print(
             f"[dim]The mesh is up in {started.seconds:.1f} s. While it runs, watch it on {started.dashboard}[/]"
         )
-        troubles = await _prepare(started, folder, [line.who for line in lines], console, own=ask is None)
+        troubles = await prepare(started, folder, [line.who for line in lines], console, own=ask is None)
         heard, first_reply = await _converse(started, lines, console, began)
         summary = figures(heard, first_reply)
         summarise(heard, summary, troubles, console)
@@ -67,7 +67,7 @@ async def play(
     return 0 if all(each.held for each in heard) else 1
 
 
-async def _fresh(settings: Settings, owner: str) -> Settings:
+async def fresh(settings: Settings, owner: str) -> Settings:
     """The demo has data of its own, made anew each time; it never touches that of the owner's mesh."""
     home = settings.adiyan_home / "demo"
     async with Supervisor(home):
@@ -84,7 +84,7 @@ async def _fresh(settings: Settings, owner: str) -> Settings:
     )
 
 
-async def _prepare(started: Started, folder: Path, people: list[str], console: Console, *, own: bool) -> list[str]:
+async def prepare(started: Started, folder: Path, people: list[str], console: Console, *, own: bool) -> list[str]:
     """Registers everyone who is met, and adds every document. Returns what could not be added."""
     owners = await asyncio.to_thread(_owners, folder)
     roster = await open_roster(started.settings)

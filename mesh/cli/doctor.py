@@ -73,6 +73,7 @@ async def _ask(scene: Scene, tell: Tell, status: Any) -> None:
     if scene.settings.redis_url:
         asked.append(("Agents", probes.workers))
     asked += [
+        ("Voice", probes.voice),
         ("Gateway", probes.server("gateway", "/readyz")),
         ("Dashboard", probes.server("dashboard", "/healthz")),
         ("Twilio", probes.twilio),

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from mesh.cli.findings import Finding, Scene, broken, fine, note, place
+from mesh.cli.findings import Finding, Level, Scene, broken, fine, note, place
 from mesh.errors import MeshError
 
 WITHIN_S = 4.0
@@ -20,6 +20,7 @@ NEARLY_FULL = 0.9
 TWILIO_ACCOUNTS = "/2010-04-01/Accounts"
 ALIVE = "alive\n"
 """What the gateway and the dashboard say, and another program on their port hardly does."""
+VOICE_TODO = "Install the extra `voice` (its packages are in pyproject.toml), or set SPEECH_URL."
 UNSIGNED = {"MessageSid": "SMdoctor", "From": "whatsapp:+15550000000", "To": "whatsapp:+15550000000", "Body": ""}
 
 Probe = Callable[[Scene], Coroutine[Any, Any, list[Finding]]]
@@ -176,6 +177,31 @@ async def models(scene: Scene) -> list[Finding]:
     chat = f", chat by {chosen.chat_model}" if chosen.chat_model and chats else ""
     kept = f"version {version} at {where}: {chosen.embedding_model}, {chosen.embedding_dims} numbers a text{chat}"
     return [*found, fine("Models", kept)]
+
+
+async def voice(scene: Scene) -> list[Finding]:
+    """Nothing is wrong without it: people are asked to write instead."""
+    from mesh.adapters.speech import HttpTranscriber, spoken
+    from mesh.embedded.parts import speech_installed
+
+    chosen, where = scene.settings, place(scene.settings.speech_url)
+    longest = f"{chosen.speech_model}, up to {spoken(chosen.speech_seconds)}"
+    if not chosen.speech_url:
+        if speech_installed() and not (chosen.production or scene.running):
+            return [fine("Voice", f"`adiyan up` will hear voice notes: {longest}")]
+        todo = "Set SPEECH_URL, or start the mesh again." if speech_installed() else VOICE_TODO
+        return [Finding("Voice", Level.FINE, "Voice notes are not heard: people are asked to write instead.", todo)]
+    transcriber = HttpTranscriber(chosen.speech_url, model=chosen.speech_model, longest_s=chosen.speech_seconds)
+    try:
+        await transcriber.probe()
+    except MeshError as error:
+        if error.code == "misconfigured":
+            return [broken("Voice", error.user_text)]
+        said = f"{where} can't be used ({error.detail}); voice notes are answered with a request to write instead."
+        return [broken("Voice", said, "Start it, or correct SPEECH_URL.")]
+    finally:
+        await transcriber.close()
+    return [fine("Voice", f"voice notes are heard at {where}: {longest}")]
 
 
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────

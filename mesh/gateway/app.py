@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
@@ -19,7 +19,9 @@ from starlette.routing import Route
 from mesh.adapters.twilio_signature import Pairs, Signatures, parse_delivery, parse_inbound
 from mesh.envelope import pseudonym
 from mesh.errors import Malformed, MeshError, Unavailable
+from mesh.files import PATH
 from mesh.gateway.door import DRAINED
+from mesh.gateway.files import ROUTE, Files
 from mesh.gateway.forms import FORGED, FORM, SignedForms
 from mesh.ports import Delivery, Inbound
 
@@ -49,14 +51,27 @@ def create_app(
     *,
     public_url: str,
     auth_token: str,
+    shared_keys: Sequence[str] = (),
+    account_sid: str = "",
+    numbers: Collection[str] = (),
+    files: Files | None = None,
     body_limit: int = 64 * 1024,
     read_seconds: float = 5.0,
     store_seconds: float = 8.0,
     refusal_seconds: float = 0.5,
 ) -> Starlette:
     """`body_limit` in bytes. Twilio waits 15 s in all, so reading and storing must fit in that. A refusal is held back
-    for about `refusal_seconds`, which slows down who floods us and nobody else. Raises `Misconfigured`."""
-    forms = SignedForms(Signatures(public_url, auth_token), body_limit=body_limit, read_seconds=read_seconds)
+    for about `refusal_seconds`, which slows down who floods us and nobody else. Raises `Misconfigured`.
+
+    What was written to a number of our account that is none of `numbers` is taken, and answered from there: its person
+    is not to be punished with silence for a setting that is ours. The log says each time what to set, since of such a
+    number no lost webhook is ever caught up. With `account_sid` or `numbers` empty, any are ours."""
+    forms = SignedForms(
+        Signatures(public_url, auth_token, shared_keys),
+        body_limit=body_limit,
+        read_seconds=read_seconds,
+        account_sid=account_sid,
+    )
 
     def signed(handle: Callable[[Pairs], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """A handler has no other way to a form."""
@@ -72,6 +87,8 @@ def create_app(
         message = parse_inbound(form)
         async with _within(store_seconds):
             new = await inbox.accept(message)
+        if numbers and message.recipient not in numbers:
+            log.error("! message=%s was written to a number of ours that TWILIO_NUMBERS lacks", message.message_id)
         log.info(
             "→ accepted message=%s client=%s new=%s media=%d took_ms=%d",
             message.message_id,
@@ -113,7 +130,7 @@ def create_app(
         return await refuse(request, 400, f"This form can't be read: {error.detail}.", None)
 
     async def refuse(request: Request, status: int, text: str, headers: Mapping[str, str] | None) -> Response:
-        log.warning("refused status=%d path=%r", status, request.scope["path"][:SHOWN])
+        log.warning("refused status=%d path=%r", status, _shown(request))
         seconds = refusal_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - so that a flood does not pulse
         await _hold(request, seconds)
         return PlainTextResponse(text.rstrip() + "\n", status, {**(headers or {}), "Connection": "close"})
@@ -122,6 +139,7 @@ def create_app(
         routes=[
             Route(TWILIO_MESSAGES, receive, methods=["POST"]),
             Route(TWILIO_STATUS, follow, methods=["POST"]),
+            *([Route(ROUTE, files, methods=["GET"])] if files else []),
             Route("/healthz", alive),
             Route("/readyz", ready),
         ],
@@ -129,6 +147,12 @@ def create_app(
     )
     app.router.redirect_slashes = False
     return app
+
+
+def _shown(request: Request) -> str:
+    """A path for the log, without the token of a link."""
+    path: str = request.scope["path"]
+    return PATH if path.startswith(f"{PATH}/") else path[:SHOWN]
 
 
 async def _hold(request: Request, seconds: float) -> None:
@@ -153,5 +177,7 @@ async def _within(seconds: float) -> AsyncIterator[None]:
 
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, MeshError)  # noqa: S101 - for the type checker: it is registered for no other
-    log.error("unavailable path=%r code=%s detail=%r", request.scope["path"][:SHOWN], error.code, error.detail)
+    log.error("unavailable path=%r code=%s detail=%r", _shown(request), error.code, error.detail)
+    if _shown(request) == PATH:
+        return PlainTextResponse(f"{error.user_text}\n", 503, {"Retry-After": "2"})
     return PlainTextResponse("The inbox can't be reached. Please try again.\n", 503, {"Retry-After": "2"})

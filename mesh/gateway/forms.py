@@ -1,8 +1,9 @@
-"""Twilio's forms as they come in: bounded in size and time, signed, and then no more than text."""
+"""Twilio's forms as they come in: bounded in size and time, signed, of our account, and then no more than text."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import AsyncIterator
@@ -11,44 +12,65 @@ from contextlib import asynccontextmanager
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from mesh.adapters.twilio_signature import MAX_FIELDS, SIGNATURE_HEADER, Pairs, Signatures, parse_pairs
+from mesh.adapters.twilio_signature import (
+    MAX_FIELDS,
+    SETTINGS_HEADER,
+    SIGNATURE_HEADER,
+    Pairs,
+    Signatures,
+    body_fits,
+    parse_object,
+    parse_pairs,
+)
+
+log = logging.getLogger(__name__)
 
 FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
 FORGED = (
     "This request does not carry Twilio's signature: check that PUBLIC_URL is exactly the address that is configured "
     "at Twilio (https, host, port and path), and that the auth token is the account's primary one.\n"
 )
+FORGED_SHARED = (
+    "This request does not carry the signature of a shared key that is known here: check that TWILIO_SHARED_KEY is the "
+    "secret of the key that Twilio's webhook rule names, and that PUBLIC_URL is exactly the address at Twilio.\n"
+)
+NOT_OURS = "This form is not of the account in TWILIO_ACCOUNT_SID.\n"
 LARGE_BYTES, LARGE_FIELDS = 4096, 64
 """A message of everyday length is below both."""
-_SIGNATURE = re.compile(r"[A-Za-z0-9+/]{27}=")
+_SIGNATURE = re.compile(r"[A-Za-z0-9+/]{27}=|[A-Za-z0-9+/]{43}=")
+"""In base64: 20 bytes of SHA-1, or 32 of SHA-256."""
 
 
 class SignedForms:
-    """`body_limit` in bytes. What is no form of Twilio's ends in an `HTTPException`, or in `Malformed`."""
+    """`body_limit` in bytes. What is no form of Twilio's ends in an `HTTPException`, or in `Malformed`; so does one of
+    another account than `account_sid`, unless that is empty."""
 
-    def __init__(self, signatures: Signatures, *, body_limit: int, read_seconds: float) -> None:
+    def __init__(self, signatures: Signatures, *, body_limit: int, read_seconds: float, account_sid: str = "") -> None:
         self._signatures = signatures
+        self._account_sid = account_sid
         self._limit = body_limit
         self._seconds = read_seconds
         self._lane = _Lane()
 
     async def read(self, request: Request) -> Pairs:
-        raw = await self._body(request)
+        content = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        raw = await self._body(request, content)
         given = request.headers.get(SIGNATURE_HEADER, "")
         if not _SIGNATURE.fullmatch(given):
             raise HTTPException(403, FORGED)
-        fields = raw.count(b"&") + 1
+        fields = raw.count(b"&") + 1 if content == FORM else 0
         if fields > MAX_FIELDS:
             raise HTTPException(400, f"The form has more than {MAX_FIELDS} fields.\n")
         if len(raw) > LARGE_BYTES or fields > LARGE_FIELDS:
             async with self._lane.turn():
-                return self._verified(request, raw, given)
-        return self._verified(request, raw, given)
+                return self._verified(request, raw, given, content)
+        return self._verified(request, raw, given, content)
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request, content: str) -> bytes:
         """All of it, or an answer as soon as it is known to be too long, too slow or of the wrong type."""
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
-            raise HTTPException(415, f"Send the form as {FORM}.\n")
+        if content not in (FORM, JSON):
+            raise HTTPException(415, f"Send the form as {FORM}, or as {JSON}.\n")
         too_long = HTTPException(413, f"The body is longer than {self._limit} bytes.\n")
         if int(request.headers.get("content-length", 0)) > self._limit:
             raise too_long
@@ -65,11 +87,19 @@ class SignedForms:
             raise HTTPException(400, "The body ended early.\n") from cause
         return bytes(body)
 
-    def _verified(self, request: Request, raw: bytes, given: str) -> Pairs:
-        pairs = parse_pairs(raw)
-        path, query = request.scope["raw_path"], request.scope["query_string"]
-        if not self._signatures.fit(path.decode("latin-1"), query.decode("latin-1"), pairs, given):
-            raise HTTPException(403, FORGED)
+    def _verified(self, request: Request, raw: bytes, given: str, content: str) -> Pairs:
+        pairs = parse_pairs(raw) if content == FORM else []
+        path, query = request.scope["raw_path"].decode("latin-1"), request.scope["query_string"].decode("latin-1")
+        settings = request.headers.get(SETTINGS_HEADER, "")
+        if not self._signatures.fit(path, query, pairs, given, settings):
+            raise HTTPException(403, FORGED_SHARED if settings else FORGED)
+        if content == JSON:
+            if not body_fits(query, raw):
+                raise HTTPException(403, FORGED)
+            pairs = parse_object(raw)
+        if self._account_sid and {value for name, value in pairs if name == "AccountSid"} != {self._account_sid}:
+            log.error("! a signed form is of another account than TWILIO_ACCOUNT_SID")
+            raise HTTPException(403, NOT_OURS)
         return pairs
 
 

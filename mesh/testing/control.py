@@ -4,9 +4,9 @@ how Twilio misbehaves. `mesh.testing.phone.Phone` speaks it."""
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import math
-import re
 import secrets
 from collections import deque
 from collections.abc import Sequence
@@ -17,7 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from mesh.adapters.twilio_signature import address
-from mesh.testing.exchange import KEPT, VERSION, Account, Exchange, Listing
+from mesh.testing.exchange import KEPT, Listing
+from mesh.testing.forms import form_of, with_file, with_quote
+from mesh.testing.manners import exchange_of
+from mesh.testing.media import FETCHES, store_of
+from mesh.testing.messages import Medium
+from mesh.testing.rules import Rules, templates
 
 LONGEST_WAIT = 60.0
 MOST_COPIES = 20
@@ -34,52 +39,40 @@ def routes() -> list[BaseRoute]:
         Route("/simulate/log", log),
         Route("/simulate/script", script, methods=["GET", "POST"]),
         Route("/simulate/listing", listing, methods=["POST"]),
+        Route("/simulate/media", media, methods=["POST"]),
+        Route("/simulate/rules", rules, methods=["POST"]),
+        Route("/simulate/templates", known_templates, methods=["POST"]),
     ]
 
 
-def exchange_of(request: Request) -> Exchange:
-    exchange = request.app.state.exchange
-    assert isinstance(exchange, Exchange)
-    return exchange
-
-
 async def inbound(request: Request) -> Response:
-    """`fields` adds to the form or changes it; null takes a field away."""
+    """`fields` adds to the form or changes it; null takes a field away. Of what is more than a text, the form is kept,
+    and posted again when its sid is given again."""
     asked, exchange = await request.json(), exchange_of(request)
     account = exchange.account
     text = str(asked.get("text", "")).encode("utf-8", "replace").decode()
-    sid = asked.get("message_sid") or "SM" + secrets.token_hex(16)
-    form = _form(account, sid, address(asked["from"]), address(asked.get("to") or account.number), text)
+    file, quoted = asked.get("file"), asked.get("quoting")
+    sid = asked.get("message_sid") or ("MM" if file else "SM") + secrets.token_hex(16)
+    known = exchange.message(sid)
+    given: tuple[Medium, ...] = ()
+    if known and known.form:
+        form: dict[str, Any] = {**known.form}
+    else:
+        form = form_of(account, sid, address(asked["from"]), address(asked.get("to") or account.number), text)
+        if quoted:
+            form = with_quote(form, quoted, exchange.message(quoted))
+        if file and known is None:
+            given = (exchange.files.put(sid, file["name"], file["media_type"], base64.b64decode(file["raw"])),)
+            form = with_file(form, given[0], store_of(request).api_base + given[0].path(account.sid))
     form.update(asked.get("fields") or {})
     post = await exchange.receive(
         {name: str(value) for name, value in form.items() if value is not None},
+        media=given,
         deliver=asked.get("deliver", True),
         copies=min(max(int(asked.get("copies", 1)), 1), MOST_COPIES),
         delay=_seconds(asked.get("delay", 0), 3600.0),
     )
     return JSONResponse({"message_sid": sid, "status": post.status, "ms": post.ms, "error": post.error})
-
-
-def _form(account: Account, sid: str, sender: str, to: str, text: str) -> dict[str, Any]:
-    number = re.fullmatch(r"whatsapp:\+([0-9]+)", sender)
-    identified = {"WaId": number[1]} if number else {"ExternalUserId": sender.removeprefix("whatsapp:")}
-    return {
-        "SmsMessageSid": sid,
-        "NumMedia": "0",
-        "ProfileName": "Somebody",
-        "MessageType": "text",
-        "SmsSid": sid,
-        **identified,
-        "SmsStatus": "received",
-        "Body": text,
-        "To": to,
-        "NumSegments": "1",
-        "ReferralNumMedia": "0",
-        "MessageSid": sid,
-        "AccountSid": account.sid,
-        "From": sender,
-        "ApiVersion": VERSION,
-    }
 
 
 async def replies(request: Request) -> Response:
@@ -113,6 +106,29 @@ async def listing(request: Request) -> Response:
         return trouble
     exchange_of(request).listing = Listing(deque(asked["next"], maxlen=KEPT), _seconds(asked.get("late", 0), 3600.0))
     return JSONResponse(asked)
+
+
+async def media(request: Request) -> Response:
+    """Of the next fetches. Takes the place of what was left of it before."""
+    steps = (await request.json())["next"]
+    if trouble := _unknown(steps, FETCHES):
+        return trouble
+    store_of(request).steps = deque(steps, maxlen=KEPT)
+    return JSONResponse({"next": steps})
+
+
+async def rules(request: Request) -> Response:
+    """Takes the place of the rules before."""
+    asked = await request.json()
+    exchange_of(request).rules = Rules(**asked)
+    return JSONResponse(asked)
+
+
+async def known_templates(request: Request) -> Response:
+    """Adds to those that are known."""
+    exchange = exchange_of(request)
+    exchange.templates.update(templates(await request.json()))
+    return JSONResponse({"known": [*exchange.templates]})
 
 
 def _unknown(steps: Sequence[dict[str, Any]], known: Sequence[str]) -> JSONResponse | None:

@@ -3,96 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from email.utils import format_datetime
 from itertools import takewhile
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 
-from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, address, identity, signature
-from mesh.errors import Malformed
+from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, address, signature
+from mesh.testing.files import Files, Unfetched, download
 from mesh.testing.journal import Journal, Kind, now
+from mesh.testing.messages import ERRORS, VERSION, Account, Medium, Message, person
+from mesh.testing.rules import FROM_META, Rules, Template
 
 KEPT = 50_000
-VERSION = "2010-04-01"
 TYPING_S = 25.0
-
-
-@dataclass(frozen=True)
-class Account:
-    sid: str
-    token: str
-    number: str
-    webhook: str
-    status_url: str = ""
-
-
-@dataclass(slots=True)
-class Message:
-    seq: int
-    sid: str
-    to: str
-    sender: str
-    body: str
-    direction: str
-    status: str
-    created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    mono: float = field(default_factory=time.monotonic)
-    sent: datetime | None = None
-    """Of a person's message: when its webhook was first posted."""
-    files: str = "0"
-    taken: bool | None = None
-    """Whether the webhook took a person's message; None until it has answered."""
-    changed: int = 0
-    """Grows with each change to any message."""
-
-    def resource(self, account: str) -> dict[str, Any]:
-        """As Twilio's REST form has it."""
-        uri = f"/{VERSION}/Accounts/{account}/Messages/{self.sid}"
-        created = format_datetime(self.created)
-        return {
-            "account_sid": account,
-            "api_version": VERSION,
-            "body": self.body,
-            "date_created": created,
-            "date_sent": format_datetime(self.sent) if self.sent else None,
-            "date_updated": created,
-            "direction": self.direction,
-            "error_code": None,
-            "error_message": None,
-            "from": self.sender,
-            "messaging_service_sid": None,
-            "num_media": self.files,
-            "num_segments": "1",
-            "price": None,
-            "price_unit": None,
-            "sid": self.sid,
-            "status": self.status,
-            "subresource_uris": {"media": f"{uri}/Media.json"},
-            "tags": None,
-            "to": self.to,
-            "uri": f"{uri}.json",
-        }
-
-    def reply(self) -> dict[str, Any]:
-        """As the control side has it: people by their identity."""
-        people = {"to": _person(self.to), "from": _person(self.sender)}
-        when = {"at": self.created.isoformat(), "mono": self.mono}
-        return {"seq": self.seq, "sid": self.sid, **people, "body": self.body, **when}
-
-
-def _person(address: str) -> str:
-    try:
-        return identity(address)
-    except Malformed:
-        return address
+SHOWN_WITH_TEXT = ("image/", "video/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +49,15 @@ class Listing:
 class Exchange:
     """All state, and everything that goes out to the webhooks."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, templates: Mapping[str, Template] | None = None) -> None:
         self.account = account
         self.messages: deque[Message] = deque()
         self.journal = Journal()
         self.script: deque[dict[str, Any]] = deque()
         self.listing = Listing()
+        self.rules = Rules()
+        self.templates = dict(templates or {})
+        self.files = Files()
         self.news = asyncio.Condition()
         self.changes = asyncio.Condition()
         """For whoever looks at a conversation: `news` tells of the mesh's messages only, and wakes fewer."""
@@ -132,6 +67,9 @@ class Exchange:
         self._by_sid: dict[str, Message] = {}
         self._by_address: dict[str, deque[Message]] = {}
         """Of both sides."""
+        self._heard: dict[str, float] = {}
+        """By address: when that person last wrote (monotonic)."""
+        self._last_sent = -math.inf
         self._typing: dict[str, tuple[float, int]] = {}
         """By person: until when (monotonic), and the number of the change."""
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -154,33 +92,114 @@ class Exchange:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
 
-    async def send(self, to: str, body: str, callback: str, answer: str = "success") -> Message:
+    # ── of the mesh ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def refusal(self, to: str, *, template: bool) -> tuple[int, int]:
+        """By the rules: status and code of a message that is not taken; zeros when it is."""
+        return self.rules.refusal(person(to), template=template, **self._since(to))
+
+    async def send(
+        self,
+        to: str,
+        body: str,
+        callback: str,
+        answer: str = "success",
+        *,
+        link: str = "",
+        template: Template | None = None,
+        failure: int = 0,
+    ) -> Message:
         """Keeps a message of the mesh, and lets its states follow. `answer` is what its sender will make of it:
-        `success`, `hung` or `failed`."""
-        message = self._keep("SM" + secrets.token_hex(16), to, f"whatsapp:{self.account.number}", body, "outbound-api")
+        `success`, `hung` or `failed`; `failure` the code by which it will not arrive. What `link` shows arrives once
+        it is downloaded."""
+        failure = failure or self.rules.failure(person(to), template=template is not None, **self._since(to))
+        sid = ("MM" if link else "SM") + secrets.token_hex(16)
+        message = self._keep(sid, to, f"whatsapp:{self.account.number}", body, "outbound-api")
+        message.buttons = template.buttons if template else ()
+        message.files = "1" if link else "0"
+        message.seen = not link and not failure
+        self._last_sent = message.mono
         self.journal.write("outbound", {**message.reply(), "answer": answer})
-        self._typing.pop(to, None)
-        async with self.news:
-            self.news.notify_all()
-        await self._change(message)
-        self._later(self._follow(message, callback or self.account.status_url))
+        if message.seen:
+            await self._arrive(message)
+        self._later(self._follow(message, callback or self.account.status_url, link, failure))
         return message
 
     def refuse(self, to: str, status: int, code: int) -> None:
         """Notes a message that was not taken. `status` 0: no answer."""
-        self.journal.write("refused", {"to": _person(to), **now(), "status": status, "code": code})
+        self.journal.write("refused", {"to": person(to), **now(), "status": status, "code": code})
+
+    async def _follow(self, message: Message, callback: str, link: str, failure: int) -> None:
+        """Queued is in the REST answer; Twilio posts what comes after it."""
+        rules, why = self.rules, ERRORS.get(failure, "")
+        if link and not failure:
+            try:
+                file = await download(self._http, link)
+            except Unfetched as trouble:
+                failure, why = trouble.code, str(trouble)
+            else:
+                message.media = (self.files.put(message.sid, *file),)
+                if not rules.captions and not message.media[0].media_type.startswith(SHOWN_WITH_TEXT):
+                    message.body = ""
+                self._move_to_the_end(message)
+                await self._arrive(message)
+        states: tuple[str, ...] = ("sent", "delivered", "read") if rules.read else ("sent", "delivered")
+        if failure:
+            states = ("sent", "undelivered") if failure in FROM_META else ("failed",)
+            failed = {"sid": message.sid, "to": person(message.to), "code": failure, "why": why, **now()}
+            self.journal.write("failed", failed)
+        if rules.callbacks == "reversed":
+            for state in states:
+                self._reach(message, state, failure)
+        for state in reversed(states) if rules.callbacks == "reversed" else states:
+            if rules.callbacks != "reversed":
+                self._reach(message, state, failure)
+            if callback and rules.callbacks != "never":
+                form = self._status_form(message, state, failure)
+                for _ in range(rules.callback_copies):
+                    await self._post(callback, state, message.sid, form)
+
+    def _reach(self, message: Message, state: str, failure: int) -> None:
+        message.status = state
+        message.error_code = 0 if state == "sent" else failure
+        if state != "failed":
+            message.sent = message.sent or datetime.now(UTC)
+
+    async def _arrive(self, message: Message) -> None:
+        message.seen = True
+        self._typing.pop(message.to, None)
+        async with self.news:
+            self.news.notify_all()
+        await self._change(message)
+
+    def _since(self, to: str) -> dict[str, float]:
+        at = time.monotonic()
+        return {"since_heard": at - self._heard.get(to, -math.inf), "since_sent": at - self._last_sent}
+
+    # ── of people ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def receive(
-        self, form: Mapping[str, str], *, deliver: bool = True, copies: int = 1, delay: float = 0.0
+        self,
+        form: Mapping[str, str],
+        *,
+        media: tuple[Medium, ...] = (),
+        deliver: bool = True,
+        copies: int = 1,
+        delay: float = 0.0,
     ) -> Post:
         """A person's message: Twilio keeps it, whether or not the webhook takes it. Its webhook is posted `copies`
-        times at once, after `delay` seconds, for which this does not wait; or never. Returns the first post."""
+        times at once, after `delay` seconds, for which this does not wait; or never. Returns the first post, or what it
+        came to when it was posted again."""
         sid = form.get("MessageSid", "")
         message = self._by_sid.get(sid)
         if message is None:
             message = self._keep(sid, form.get("To", ""), form.get("From", ""), form.get("Body", ""), "inbound")
             message.files = form.get("NumMedia", "0")
-            self.journal.write("said", message.reply())
+            message.media, message.kind = media, form.get("MessageType", "text")
+            message.quoted = form.get("OriginalRepliedMessageSid", "")
+            message.form = dict(form) if message.kind != "text" or message.quoted else None
+            self._heard[message.sender] = message.mono
+            self.journal.write("said", {**message.reply(), "kind": message.kind})
         await self._change(message, taken=message.taken or None)
         if not deliver:
             return Post(sid, 0, 0.0, "not posted")
@@ -193,17 +212,24 @@ class Exchange:
         await asyncio.sleep(delay)
         message.sent = message.sent or datetime.now(UTC)
         pairs, token = list(form.items()), secrets.token_hex(16)
-        posts = (self._post(self.account.webhook, "inbound", message.sid, pairs, token) for _ in range(copies))
-        answered = await asyncio.gather(*posts)
+        answered = await asyncio.gather(*(self._try(message.sid, pairs, token) for _ in range(copies)))
         await self._change(message, taken=message.taken or any(post.status == 200 for post in answered))
         return answered[0]
+
+    async def _try(self, sid: str, pairs: Pairs, token: str) -> Post:
+        post = await self._post(self.account.webhook, "inbound", sid, pairs, token)
+        for _ in range(self.rules.retries):
+            if 200 <= post.status < 300:
+                break
+            post = await self._post(self.account.webhook, "inbound", sid, pairs, token)
+        return post
 
     async def type(self, message_sid: str) -> bool:
         """Whether there is such a message of a person."""
         message = self._by_sid.get(message_sid)
         if message is None or message.direction != "inbound":
             return False
-        self.journal.write("typing", {"message_sid": message_sid, "to": _person(message.sender), **now()})
+        self.journal.write("typing", {"message_sid": message_sid, "to": person(message.sender), **now()})
         self.changed += 1
         self._typing[message.sender] = (time.monotonic() + TYPING_S, self.changed)
         async with self.changes:
@@ -214,6 +240,8 @@ class Exchange:
         """Seconds for which that person still sees it; 0 also when nothing changed after that."""
         until, changed = self._typing.get(address(who), (0.0, 0))
         return max(until - time.monotonic(), 0.0) if changed > after else 0.0
+
+    # ── what is kept ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def message(self, sid: str) -> Message | None:
         return self._by_sid.get(sid)
@@ -229,12 +257,12 @@ class Exchange:
         recipient = address(to) if to else ""
         chosen = self._by_address.get(recipient, ()) if to else self.messages
         recent = takewhile(lambda message: message.seq > after, reversed(chosen))
-        fit = [each for each in recent if each.direction != "inbound" and recipient in ("", each.to)]
+        fit = [each for each in recent if each.direction != "inbound" and each.seen and recipient in ("", each.to)]
         return [message.reply() for message in reversed(fit)]
 
     def talk(self, who: str, after: int = 0) -> list[Message]:
-        """Of both sides, oldest first: what changed after that."""
-        return [each for each in self._by_address.get(address(who), ()) if each.changed > after]
+        """Of both sides, oldest first, as the person has it: what changed after that."""
+        return [each for each in self._by_address.get(address(who), ()) if each.changed > after and each.seen]
 
     async def _change(self, message: Message, *, taken: bool | None = None) -> None:
         self.changed += 1
@@ -248,15 +276,30 @@ class Exchange:
         message = Message(self._seq, sid, to, sender, body, direction, status)
         if len(self.messages) == KEPT:
             self._forget(self.messages.popleft())
-        self.messages.append(message)
         self._by_sid[sid] = message
-        for side in {to, sender}:
-            self._by_address.setdefault(side, deque()).append(message)
+        self._append(message)
         return message
+
+    def _append(self, message: Message) -> None:
+        self.messages.append(message)
+        for side in {message.to, message.sender}:
+            self._by_address.setdefault(side, deque()).append(message)
+
+    def _move_to_the_end(self, message: Message) -> None:
+        """What arrives late has a number after all that arrived before it."""
+        if message.sid not in self._by_sid:
+            return
+        self._seq += 1
+        message.seq = self._seq
+        for kept in (self.messages, *(self._by_address[side] for side in {message.to, message.sender})):
+            kept.remove(message)
+        self._append(message)
 
     def _forget(self, oldest: Message) -> None:
         """The oldest of all is the oldest of either side's."""
         self._by_sid.pop(oldest.sid, None)
+        for medium in oldest.media:
+            self.files.delete(medium.sid)
         for side in {oldest.to, oldest.sender}:
             self._by_address[side].popleft()
             if not self._by_address[side]:
@@ -267,24 +310,20 @@ class Exchange:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _follow(self, message: Message, callback: str) -> None:
-        """Queued is in the REST answer; Twilio posts what comes after it."""
-        for state in ("sent", "delivered"):
-            message.status = state
-            message.sent = message.sent or datetime.now(UTC)
-            if callback:
-                await self._post(callback, state, message.sid, self._status_form(message))
+    # ── webhooks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _status_form(self, message: Message) -> Pairs:
+    def _status_form(self, message: Message, state: str, failure: int) -> Pairs:
+        told = failure if state in ("failed", "undelivered") else 0
         return [
             ("SmsSid", message.sid),
-            ("SmsStatus", message.status),
-            ("MessageStatus", message.status),
+            ("SmsStatus", state),
+            ("MessageStatus", state),
             ("ChannelToAddress", message.to.removeprefix("whatsapp:")),
             ("To", message.to),
             ("ChannelPrefix", "whatsapp"),
             ("MessageSid", message.sid),
             ("AccountSid", self.account.sid),
+            *([("ErrorCode", str(told)), ("ErrorMessage", ERRORS.get(told, ""))] if told else ()),
             ("From", message.sender),
             ("ApiVersion", VERSION),
         ]

@@ -7,14 +7,14 @@ import time
 from collections import deque
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 KEPT = 200_000
 MOST = 5_000
 """Told at once: this many take some 20 ms, in which nothing else is served."""
 
-Kind = Literal["said", "inbound", "outbound", "callbacks", "refused", "typing"]
-KINDS: tuple[Kind, ...] = ("said", "inbound", "outbound", "callbacks", "refused", "typing")
+Kind = Literal["said", "inbound", "outbound", "callbacks", "refused", "typing", "failed", "fetched"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def now() -> dict[str, Any]:

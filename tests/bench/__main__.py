@@ -14,13 +14,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bus, gateway, mesh, turn
+from tests.bench import bus, gateway, mesh, speech, turn
 
 Figures = dict[str, object]
 BENCHES: dict[str, Callable[[], Coroutine[Any, Any, Figures]]] = {
     "bus": bus.run,
     "gateway": gateway.run,
     "mesh": mesh.run,
+    "speech": speech.run,
     "turn": turn.run,
 }
 

@@ -830,3 +830,94 @@ def test_an_index_is_built_while_the_collection_is_read_and_written(tmp_path: Pa
         with closing(server.url) as client:
             assert client.count("c", count_filter=late).count == written - 2000
             assert (client.get_collection("c").indexed_vectors_count or 0) >= 2000
+
+
+# ── what was deleted is not kept ──────────────────────────────────────────────────────────────────────────────────
+
+
+def holding(folder: Path, canary: bytes) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and canary in file.read_bytes()]
+
+
+def cleared(data: Path) -> bool:
+    return not (data / "collections" / "c" / "erased").exists()
+
+
+def told(client: QdrantClient) -> None:
+    client.create_collection(
+        "c",
+        vectors_config={DENSE: models.VectorParams(size=3, distance=models.Distance.COSINE)},
+        sparse_vectors_config={SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+        metadata={"made": "here"},
+    )
+    client.create_payload_index("c", "who", models.PayloadSchemaType.KEYWORD)
+    sparse = models.SparseVector(indices=[1, 7], values=[0.5, 1.0])
+    client.upsert(
+        "c",
+        [
+            models.PointStruct(
+                id=number,
+                vector={DENSE: [1.0, number, 0.5], SPARSE: sparse},
+                payload={"who": "asha", "text": f"KANARIENVOGEL {number}"}
+                if number % 2
+                else {"who": "ben", "text": f"ZEISIG {number}", "kept": [number, {"deep": None}]},
+            )
+            for number in range(1, 1201)
+        ],
+    )
+
+
+ASHAS = models.Filter(must=[models.FieldCondition(key="who", match=models.MatchValue(value="asha"))])
+
+
+@ours
+def test_no_byte_of_a_deleted_point_stays_in_the_files_and_all_else_stays(tmp_path: Path) -> None:
+    with Server(tmp_path) as server, closing(server.url) as client:
+        told(client)
+        before, _ = client.scroll("c", limit=5000, with_vectors=True, scroll_filter=models.Filter(must_not=[ASHAS]))
+        client.delete("c", models.FilterSelector(filter=ASHAS))
+        assert holding(tmp_path, b"KANARIENVOGEL"), "the engine itself leaves it there"
+        eventually(lambda: bool(list(tmp_path.glob("collections/c/shard-2*"))), 10)
+        for late in range(2000, 2020):  # while it is written anew
+            client.upsert("c", [models.PointStruct(id=late, vector={DENSE: [1, 0, 0]}, payload={"who": "late"})])
+            assert client.query_points("c", query=[1.0, 5.0, 0.5], using=DENSE, limit=1).points
+        eventually(lambda: cleared(tmp_path), 30)
+        assert holding(tmp_path, b"KANARIENVOGEL") == []
+        assert holding(tmp_path, b"ZEISIG")
+        after, _ = client.scroll("c", limit=5000, with_vectors=True, scroll_filter=models.Filter(must_not=[ASHAS]))
+        assert after[: len(before)] == before
+        assert [point.id for point in after[len(before) :]] == list(range(2000, 2020))
+        facet = client.facet("c", "who", exact=True)
+        assert {hit.value: hit.count for hit in facet.hits} == {"ben": 600, "late": 20}
+        assert client.get_collection("c").payload_schema["who"].data_type == models.PayloadSchemaType.KEYWORD
+        server.end(signal.SIGKILL)
+        server.start()
+        with closing(server.url) as again:
+            assert again.count("c").count == 620
+            found = again.query_points("c", query=models.SparseVector(indices=[7], values=[1.0]), using=SPARSE, limit=3)
+            assert len(found.points) == 3
+
+
+@ours
+def test_a_server_that_is_killed_after_a_deletion_clears_its_files_when_it_is_back(tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        with closing(server.url) as client:
+            told(client)
+            client.delete("c", models.FilterSelector(filter=ASHAS))
+            server.end(signal.SIGKILL)
+        server.start()
+        eventually(lambda: cleared(tmp_path), 30)
+        assert holding(tmp_path, b"KANARIENVOGEL") == []
+        with closing(server.url) as client:
+            assert client.count("c").count == 600
+
+
+@ours
+def test_a_deletion_of_nothing_writes_nothing_anew(tmp_path: Path) -> None:
+    with Server(tmp_path) as server, closing(server.url) as client:
+        told(client)
+        client.delete("c", models.PointIdsList(points=[99_999]))
+        folder = tmp_path / "collections" / "c"
+        assert not (folder / "erased").exists()
+        client.delete("c", models.PointIdsList(points=[1]))
+        assert (folder / "erased").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -202,6 +203,71 @@ async def test_nobody_supersedes_what_another_person_told(facts: Mem0Facts) -> N
         with pytest.raises(NotFound):
             await facts.supersede(grant(ASHA), unknown, by="x", at=NOON)
     assert len(await facts.all(grant(ASHA))) == 1
+
+
+async def test_what_is_erased_is_in_no_list_and_not_in_mem0s_history(facts: Mem0Facts, tmp_path: Path) -> None:
+    old, new, other = await _tell(facts, ASHA, "I live in KANARIENVOGEL.", "I live in Lyon.", "I like jazz.")
+    (bens,) = await _tell(facts, BEN, "I live in ZEISIG.")
+    await facts.supersede(grant(ASHA), old, by=new, at=NOON)
+    assert [fact.fact_id for fact in await facts.all(grant(ASHA), superseded=True)] == [old, new, other]
+    await facts.erase(grant(ASHA), [old])
+    await facts.erase(grant(ASHA), [old])
+    assert [fact.fact_id for fact in await facts.all(grant(ASHA), superseded=True)] == [new, other]
+    assert _history(tmp_path) == {new, other, bens}
+    await facts.erase(grant(ASHA))
+    assert await facts.all(grant(ASHA), superseded=True) == []
+    assert _history(tmp_path) == {bens}
+    assert [fact.fact_id for fact in await facts.all(grant(BEN))] == [bens]
+
+
+def _history(folder: Path) -> set[str]:
+    with closing(sqlite3.connect(folder / "history.db")) as database:
+        return {memory_id for (memory_id,) in database.execute("SELECT memory_id FROM history")}
+
+
+async def test_an_empty_list_erases_nothing(facts: Mem0Facts) -> None:
+    await _tell(facts, ASHA, "I live in Lyon.")
+    await facts.erase(grant(ASHA), [])
+    assert len(await facts.all(grant(ASHA))) == 1
+
+
+async def test_nobody_erases_what_another_person_told(facts: Mem0Facts, tmp_path: Path) -> None:
+    (fact_id,) = await _tell(facts, ASHA, "I live in Lyon.")
+    for who in (grant(BEN), grant(OWNER, sees_all=True)):
+        await facts.erase(who, [fact_id])
+        await facts.erase(who)
+    for client in ("*", "", "mesh"):
+        with pytest.raises(ValueError, match="nobody"):
+            await facts.erase(grant(client))
+    assert [fact.fact_id for fact in await facts.all(grant(ASHA))] == [fact_id]
+    assert _history(tmp_path) == {fact_id}
+
+
+async def test_an_erasure_that_breaks_off_is_taken_up_by_the_next_one(
+    facts: Mem0Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _tell(facts, ASHA, "I live in Lyon.")
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(facts._qdrant, "delete", broken)
+        with pytest.raises(Unavailable):
+            await facts.erase(grant(ASHA))
+    await facts.erase(grant(ASHA))
+    assert await facts.all(grant(ASHA)) == []
+    assert _history(tmp_path) == set()
+
+
+async def test_more_facts_than_are_listed_at_once_are_all_erased(
+    facts: Mem0Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mesh.adapters.mem0.LISTED", 3)
+    await _tell(facts, ASHA, *(f"I like dish {n}." for n in range(10)))
+    await facts.erase(grant(ASHA))
+    assert await facts.all(grant(ASHA), superseded=True) == []
+    assert _history(tmp_path) == set()
 
 
 async def test_facts_outlive_the_process_that_stored_them(

@@ -19,13 +19,14 @@ from qdrant_client import models as qmodels
 
 from agents.knowledge import agent
 from agents.knowledge.library import Library, open_library
-from mesh.access import Gate
+from mesh.access import Gate, upkeep
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.context import unwrap
 from mesh.contracts import (
     ANSWER_FROM_DOCUMENTS,
+    DELETE_DOCUMENT,
     FIND_SOURCE_DOCUMENT,
     GET_DOCUMENT,
     GET_DOCUMENT_TEXT,
@@ -34,6 +35,7 @@ from mesh.contracts import (
     READ_PATHS,
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
+    SET_VISIBILITY,
     Ask,
     DocumentCard,
     DocumentName,
@@ -43,11 +45,12 @@ from mesh.contracts import (
     Nothing,
     Search,
     SearchWithin,
+    Visible,
 )
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Failed, Ok, Request, Wire
 from mesh.errors import Denied, Malformed, NotFound, Unavailable, Unreadable
-from mesh.ports import Client, Tier, Vector
+from mesh.ports import Client, Tier, Vector, Visibility
 from mesh.skills import Skill
 from tests.processes import models, qdrant
 from tests.unit import word_files
@@ -367,6 +370,50 @@ async def test_a_page_that_could_not_be_read_is_named(desk: Desk) -> None:
     assert found.found[0].part == "page 1"
 
 
+@pytest.mark.parametrize(
+    ("name", "raw", "why"),
+    [
+        ("photo.png", b"\x89PNG\r\n\x1a\n" + bytes(50), "is a PNG picture"),
+        ("letter.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "is an old Office file"),
+        ("clip.mp4", b"\x00\x00\x00\x18ftypmp42" + bytes(50), "is a video or sound recording"),
+        ("page.html", b"<html><body>hello</body></html>", "is a web page"),
+        ("setup", b"MZ" + bytes(600), "is a program"),
+    ],
+)
+async def test_a_kind_that_cannot_be_read_is_named_with_what_can(desk: Desk, name: str, raw: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=rf"^{name} {why}.*PDF, Word \(\.docx\), Markdown or plain text\.$"):
+        await desk.ingest(ASHA, name, raw)
+
+
+@pytest.mark.parametrize(("name", "raw"), [("cut.pdf", b"%PDF-1.4\n%"), ("cut.docx", b"PK\x03\x04xx"), ("no.txt", b"")])
+async def test_a_broken_file_is_unreadable_and_named(desk: Desk, name: str, raw: bytes) -> None:
+    with pytest.raises(Unreadable, match=f"^{name} .* send it again"):
+        await desk.ingest(ASHA, name, raw)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "notes.md"])
+async def test_a_text_file_is_one_part_without_trouble(desk: Desk, name: str) -> None:
+    told = await desk.ingest(ASHA, name, b"Quiet from ten. No smoking.")
+    assert (told.parts, told.troubles, told.document.chunks) == (1, (), 1)
+
+
+async def test_ten_full_pages_are_counted_and_searchable_to_the_last(desk: Desk) -> None:
+    from tests.unit.test_parsing import pdf
+
+    def page(number: int) -> str:
+        lines = (
+            f"Clause {number}.{line}: the tenant of room {line} pays {number * 100 + line} euros." for line in range(55)
+        )
+        return ") Tj 0 -13 Td (".join(lines)
+
+    raw = pdf(*(page(number) for number in range(1, 11)))
+    told = await desk.ingest(ASHA, "lease.pdf", raw)
+    assert (told.parts, told.troubles) == (10, ())
+    assert told.document.chunks >= 40
+    found = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="What does clause 10.54 say?", limit=3))
+    assert any("1054 euros" in each.passage and each.part == "page 10" for each in found.found)
+
+
 # ── incident d: the one part that mattered gave no text, and nobody was told ──────────────────────────────────────
 
 
@@ -510,3 +557,291 @@ async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(d
         async with asyncio.timeout(20):
             while not (await slow.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents:
                 await asyncio.sleep(0.05)
+
+
+# ── who sees it, afterwards ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Broken:
+    """A store that breaks when this is called: before it does anything, or after it has done it."""
+
+    def __init__(self, store: Any, call: str, *, done: bool = False) -> None:
+        self._store, self._call, self._done = store, call, done
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+
+        async def breaks(*given: Any) -> None:
+            if self._done:
+                await real(*given)
+            raise Unavailable(detail="broken")
+
+        return breaks if name == self._call else real
+
+
+async def show(desk: Desk, client: str, card: DocumentCard, visibility: Visibility) -> DocumentCard:
+    return await desk.ask(client, SET_VISIBILITY, Visible(document_id=card.document_id, visibility=visibility))
+
+
+async def seen(desk: Desk, client: str, card: DocumentCard) -> set[str]:
+    """By which read paths; what an index holds that the shelf does not show is looked for, too."""
+    paths = set()
+    for skill in READ_PATHS:
+        for probe in PROBES[skill.name](card):
+            answer = shown(await desk.run(client, skill, probe))
+            if any(canary in answer for canary in CANARIES):
+                paths.add(skill.name)
+    return paths
+
+
+EVERY_PATH = {skill.name for skill in READ_PATHS}
+
+
+async def test_a_document_is_shared_with_everyone_and_taken_back(desk: Desk) -> None:
+    card = (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET)).document
+    assert await seen(desk, BELA, card) == set()
+    assert (await show(desk, PUBLISHER, card, "global")).visibility == "global"
+    assert await seen(desk, BELA, card) == EVERY_PATH
+    assert await show(desk, PUBLISHER, card, "private") == card
+    assert await seen(desk, BELA, card) == set()
+    assert await seen(desk, PUBLISHER, card) == EVERY_PATH
+
+
+async def test_sharing_with_everyone_needs_a_permission_of_its_own_and_says_so(desk: Desk) -> None:
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    with pytest.raises(Denied, match=r"isn't part of your plan\. It stays visible to you alone"):
+        await show(desk, ASHA, card, "global")
+    with pytest.raises(Denied, match="stays visible to you alone"):
+        await desk.ingest(ASHA, "more.md", SECRET, visibility="global")
+    assert await seen(desk, BELA, card) == set()
+
+
+async def test_one_may_always_take_ones_own_document_back(desk: Desk) -> None:
+    """Also who may publish no more."""
+    card = (await desk.ingest(OWNER, "secret-contract.md", SECRET, owner=ASHA, visibility="global")).document
+    assert (await show(desk, ASHA, card, "private")).visibility == "private"
+    assert await seen(desk, BELA, card) == set()
+
+
+async def test_the_system_owner_may_change_and_delete_anybodys_document(desk: Desk) -> None:
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    assert (await show(desk, OWNER, card, "global")).owner == ASHA
+    assert await seen(desk, BELA, card) == EVERY_PATH
+    assert (await desk.ask(OWNER, DELETE_DOCUMENT, DocumentRef(document_id=card.document_id))).name == card.name
+    assert await seen(desk, ASHA, card) == set()
+
+
+def wishes(document_id: str) -> dict[str, tuple[Skill[Any, Any], Wire]]:
+    return {
+        "private": (SET_VISIBILITY, Visible(document_id=document_id, visibility="private")),
+        "global": (SET_VISIBILITY, Visible(document_id=document_id, visibility="global")),
+        "delete": (DELETE_DOCUMENT, DocumentRef(document_id=document_id)),
+    }
+
+
+@pytest.mark.parametrize("wish", ["private", "global", "delete"])
+@pytest.mark.parametrize("visibility", ["private", "global"])
+async def test_to_who_is_not_its_owner_a_document_is_absent(desk: Desk, wish: str, visibility: Visibility) -> None:
+    """In what is said; and nothing is waited for, though its owner is at it."""
+    card = (await desk.ingest(OWNER, "secret-contract.md", SECRET, owner=ASHA, visibility=visibility)).document
+    async with desk.library.shelf.hold(card.document_id), asyncio.timeout(10):
+        foreign = await desk.run(PUBLISHER, *wishes(card.document_id)[wish])
+    assert foreign == await desk.run(PUBLISHER, *wishes("0" * 32)[wish])
+    assert isinstance(foreign, Failed)
+    assert foreign.code == NotFound.code
+    assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == (card,)
+
+
+@pytest.mark.parametrize("wish", ["private", "delete"])
+async def test_what_is_foreign_takes_as_long_as_what_is_absent(desk: Desk, wish: str) -> None:
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    took: dict[str, list[float]] = {"foreign": [], "absent": []}
+    for _ in range(40):
+        for what, document_id in (("foreign", card.document_id), ("absent", "0" * 32)):
+            began = time.perf_counter()
+            await desk.run(BELA, *wishes(document_id)[wish])
+            took[what].append(time.perf_counter() - began)
+    foreign, absent = sorted(took["foreign"])[20], sorted(took["absent"])[20]
+    assert 0.5 < foreign / absent < 2
+
+
+@pytest.mark.parametrize(("before", "after"), [("private", "global"), ("global", "private")])
+@pytest.mark.parametrize("store", ["shelf", "passages"])
+@pytest.mark.parametrize("done", [False, True])
+async def test_wherever_a_change_breaks_off_the_stricter_rule_holds_until_the_stores_agree(
+    desk: Desk, before: Visibility, after: Visibility, store: str, done: bool
+) -> None:
+    library = desk.library
+    card = (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET, visibility=before)).document
+    working = getattr(library, store)
+    setattr(library, store, Broken(working, "set_visibility", done=done))
+    with pytest.raises(Unavailable):
+        await show(desk, PUBLISHER, card, after)
+    setattr(library, store, working)
+
+    (shelved,) = await library.shelf.documents(upkeep())
+    agreed = await library.passages.indexed(upkeep(), visibility=shelved.visibility) == {card.document_id}
+    expected = EVERY_PATH if shelved.visibility == "global" and agreed else set()
+    assert await seen(desk, BELA, card) == expected
+    assert await seen(desk, PUBLISHER, card) == EVERY_PATH
+
+    restarted = Library(library.shelf, library.passages, library.embedder)
+    assert await restarted.finish_interrupted()
+    assert await library.passages.indexed(upkeep(), visibility=shelved.visibility) == {card.document_id}
+    other: Visibility = "private" if shelved.visibility == "global" else "global"
+    assert await library.passages.indexed(upkeep(), visibility=other) == set()
+    assert await seen(Desk(restarted), BELA, card) == (EVERY_PATH if shelved.visibility == "global" else set())
+
+
+async def test_a_version_that_is_not_finished_yet_comes_out_as_private_as_was_wished_meanwhile(desk: Desk) -> None:
+    library = desk.library
+    card = (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET, visibility="global")).document
+    working, library.passages = library.passages, cast(Any, Broken(library.passages, "put"))
+    with pytest.raises(Unavailable):
+        await desk.ingest(PUBLISHER, "secret-contract.md", SECRET + b"More.", visibility="global")
+    library.passages = working
+    await show(desk, PUBLISHER, card, "private")
+    assert await library.finish_interrupted()
+    (listed,) = (await desk.ask(PUBLISHER, LIST_DOCUMENTS, Nothing())).documents
+    assert (listed.size, listed.visibility) == (len(SECRET) + 5, "private")
+    assert await seen(desk, BELA, card) == set()
+
+
+# ── deleting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def delete(desk: Desk, client: str, card: DocumentCard) -> DocumentCard:
+    return await desk.ask(client, DELETE_DOCUMENT, DocumentRef(document_id=card.document_id))
+
+
+async def test_a_deleted_document_is_in_no_store(desk: Desk, tmp_path: Path) -> None:
+    card = (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET, visibility="global")).document
+    kept = (await desk.ingest(PUBLISHER, "prices.md", PRICES)).document
+    assert await delete(desk, PUBLISHER, card) == card
+    assert await seen(desk, PUBLISHER, card) == set()
+    with pytest.raises(NotFound):
+        await delete(desk, PUBLISHER, card)
+    assert await desk.library.passages.indexed(upkeep()) == {kept.document_id}
+    assert await desk.library.shelf.leaving(upkeep()) == []
+    files = [file for file in (tmp_path / "shelf").rglob("*") if file.is_file()]
+    assert not [file for file in files if any(canary.encode() in file.read_bytes() for canary in CANARIES)]
+    assert (await desk.ask(PUBLISHER, LIST_DOCUMENTS, Nothing())).documents == (kept,)
+    assert (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET)).outcome == "added"
+
+
+@pytest.mark.parametrize(
+    ("store", "call", "done"),
+    [
+        ("shelf", "delete", True),
+        ("passages", "delete", False),
+        ("passages", "delete", True),
+        ("shelf", "gone", False),
+        ("shelf", "gone", True),
+    ],
+)
+async def test_a_deletion_that_breaks_off_ends_in_the_document_being_gone(
+    desk: Desk, store: str, call: str, done: bool
+) -> None:
+    library = desk.library
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    working = getattr(library, store)
+    setattr(library, store, Broken(working, call, done=done))
+    with pytest.raises(Unavailable):
+        await delete(desk, ASHA, card)
+    setattr(library, store, working)
+    assert await seen(desk, ASHA, card) == set(), "it answers no more, though it is not all gone"
+
+    assert await Library(library.shelf, library.passages, library.embedder).finish_interrupted()
+    assert await library.passages.indexed(upkeep()) == set()
+    assert await library.shelf.leaving(upkeep()) == []
+    assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == ()
+
+
+async def test_deleting_again_takes_up_what_broke_off_and_its_owner_is_told_that_it_is_out_of_sight(desk: Desk) -> None:
+    library = desk.library
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    working, library.passages = library.passages, cast(Any, Broken(library.passages, "delete"))
+    with pytest.raises(Unavailable, match=r"Nobody can see secret-contract\.md any more"):
+        await delete(desk, ASHA, card)
+    library.passages = working
+    with pytest.raises(NotFound):
+        await show(desk, ASHA, card, "private")
+    with pytest.raises(NotFound):
+        await delete(desk, BELA, card)
+    assert (await delete(desk, ASHA, card)).name == card.name
+    assert await library.passages.indexed(upkeep()) == set()
+
+
+async def test_what_broke_off_before_anything_was_done_leaves_the_document_as_it_was(desk: Desk) -> None:
+    library = desk.library
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    working, library.shelf = library.shelf, cast(Any, Broken(library.shelf, "delete"))
+    with pytest.raises(Unavailable):
+        await delete(desk, ASHA, card)
+    library.shelf = working
+    assert await library.finish_interrupted()
+    assert await seen(desk, ASHA, card) == EVERY_PATH
+
+
+async def test_a_version_that_was_coming_does_not_come_after_the_deletion(desk: Desk) -> None:
+    library = desk.library
+    card = (await desk.ingest(ASHA, "secret-contract.md", PRICES)).document
+    working, library.passages = library.passages, cast(Any, Broken(library.passages, "put"))
+    with pytest.raises(Unavailable):
+        await desk.ingest(ASHA, "secret-contract.md", SECRET)
+    library.passages = working
+    await delete(desk, ASHA, card)
+    assert await library.finish_interrupted()
+    assert await seen(desk, ASHA, card) == set()
+    assert await library.passages.indexed(upkeep()) == set()
+
+
+async def test_a_first_version_that_never_came_can_be_deleted(desk: Desk) -> None:
+    library = desk.library
+    working, library.passages = library.passages, cast(Any, Broken(library.passages, "put", done=True))
+    with pytest.raises(Unavailable):
+        await desk.ingest(ASHA, "secret-contract.md", SECRET)
+    library.passages = working
+    (coming,) = await library.shelf.unfinished(upkeep())
+    await desk.ask(ASHA, DELETE_DOCUMENT, DocumentRef(document_id=coming.document_id))
+    assert await library.finish_interrupted()
+    assert await library.passages.indexed(upkeep()) == set()
+    assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == ()
+
+
+async def test_what_is_sent_again_before_the_deletion_is_finished_stays(desk: Desk) -> None:
+    library = desk.library
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+    working, library.passages = library.passages, cast(Any, Broken(library.passages, "delete"))
+    with pytest.raises(Unavailable):
+        await delete(desk, ASHA, card)
+    library.passages = working
+    assert (await desk.ingest(ASHA, "secret-contract.md", SECRET)).outcome == "added"
+    assert await library.finish_interrupted()
+    assert await seen(desk, ASHA, card) == EVERY_PATH
+    assert await seen(desk, BELA, card) == set()
+
+
+async def test_an_unfinished_deletion_is_taken_up_in_the_background(desk: Desk) -> None:
+    library = desk.library
+    card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
+
+    class Opened:
+        def embedder(self) -> Any:
+            return library.embedder
+
+        async def shelf(self) -> Any:
+            return library.shelf
+
+        async def passages(self) -> Any:
+            return library.passages
+
+    async with open_library(cast(Any, Opened())) as opened:
+        opened.passages, working = cast(Any, Broken(library.passages, "delete")), opened.passages
+        with pytest.raises(Unavailable):
+            await delete(Desk(opened), ASHA, card)
+        opened.passages = working
+        async with asyncio.timeout(20):
+            while await library.shelf.leaving(upkeep()):
+                await asyncio.sleep(0.05)
+    assert await library.passages.indexed(upkeep()) == set()

@@ -7,7 +7,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,18 +17,23 @@ import pytest
 
 from agents.memory import agent
 from agents.memory.diary import Diary
+from agents.memory.forgetting import ALIKE, named
 from mesh.access import Gate, Grant
 from mesh.adapters.mem0 import Mem0Facts
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.context import unwrap
 from mesh.contracts import (
     ANSWER_FROM_MEMORY,
+    EXPORT_MEMORY,
+    FORGET,
     NOTE,
     RECALL,
     REMEMBER,
     Answer,
     Ask,
+    Forget,
     Memory,
+    Nothing,
     Recall,
     Recalled,
     Remember,
@@ -46,6 +51,13 @@ Out = TypeVar("Out", bound=Wire)
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 
+class NoResults:
+    """The bus, for an agent that is run without one: nothing is kept."""
+
+    async def drop_results(self, skills: Sequence[str], holding: Sequence[str]) -> int:
+        return 0
+
+
 class Desk:
     """The agent as its worker runs it, without the bus; a minute passes between two messages."""
 
@@ -56,7 +68,7 @@ class Desk:
         for who in (ASHA, BEN):
             self.directory.allow(who, "memory:recall", "memory:write")
         gate = Gate(self.directory, system_owner=OWNER, unknown_tier="stranger", fresh_for=0)
-        self._dispatcher = Dispatcher(agent, self.diary, gate, cast(Any, None))
+        self._dispatcher = Dispatcher(agent, self.diary, gate, cast(Any, NoResults()))
 
     async def run(self, who: str, skill: Skill[Any, Any], payload: Wire) -> Ok | Failed:
         body = payload.model_dump(mode="json")
@@ -83,6 +95,12 @@ class Desk:
 
     async def recall(self, who: str, about: str, limit: int = 5) -> Recalled:
         return await self.ask(who, RECALL, Recall(about=about, limit=limit))
+
+    async def forget(self, who: str, about: str = "") -> list[str]:
+        return list((await self.ask(who, FORGET, Forget(about=about))).texts)
+
+    async def export(self, who: str) -> list[str]:
+        return [memory.text for memory in (await self.ask(who, EXPORT_MEMORY, Nothing())).memories]
 
     async def live(self, who: str) -> list[str]:
         return [fact.text for fact in await self.diary.facts.all(Grant(who, frozenset(), ""))]
@@ -264,6 +282,175 @@ async def test_nobody_in_particular_is_told_nothing(desk: Desk, client: str) -> 
         outcome = await desk.run(client, skill, payload)
         assert isinstance(outcome, Failed)
         assert "KANARIENVOGEL" not in outcome.model_dump_json()
+
+
+# ── one's own: taken along, and forgotten ─────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_is_remembered_can_be_taken_along_oldest_first_without_what_was_replaced(desk: Desk) -> None:
+    assert await desk.export(ASHA) == []
+    for text in ("I live in Lyon.", "I am allergic to peanuts.", "I moved to Grenoble.", "I like jazz."):
+        await desk.tell(ASHA, text)
+    await desk.tell(BEN, "My doctor is Dr. ZEISIG.")
+    exported = await desk.ask(ASHA, EXPORT_MEMORY, Nothing())
+    texts = [memory.text for memory in exported.memories]
+    assert [next(word for word in ("peanuts", "Grenoble", "jazz") if word in text) for text in texts] == [
+        "peanuts",
+        "Grenoble",
+        "jazz",
+    ]
+    assert [memory.told_at for memory in exported.memories] == [NOON + timedelta(minutes=n) for n in (2, 3, 4)]
+    assert await desk.export(BEN) == ["My doctor is Dr. ZEISIG."]
+
+
+async def test_everything_is_forgotten_also_what_was_replaced_long_ago_and_nobody_elses(desk: Desk) -> None:
+    for who, word in ((ASHA, "KANARIENVOGEL"), (BEN, "ZEISIG")):
+        await desk.tell(who, f"My doctor is Dr. {word}.", message_id="m1")
+        await desk.tell(who, "Actually, my doctor is Dr. Rao.", message_id="m2")
+        await desk.tell(who, "I live in Lyon.", message_id="m3")
+    gone = await desk.forget(ASHA)
+    assert gone == ["My doctor is Dr. KANARIENVOGEL.", "My doctor is Dr. Rao.", "I live in Lyon."]
+    assert await desk.export(ASHA) == []
+    assert not (await desk.answer(ASHA, "Who is my doctor?")).grounded
+    assert (await desk.recall(ASHA, "doctor", limit=50)).memories == ()
+    assert await desk.diary.facts.told_in(Grant(ASHA, frozenset(), ""), "m1") == []
+    assert await desk.forget(ASHA) == []
+
+    assert await desk.export(BEN) == ["My doctor is Dr. Rao.", "I live in Lyon."]
+    assert len(await desk.diary.facts.told_in(Grant(BEN, frozenset(), ""), "m1")) == 1
+
+
+async def test_one_thing_is_forgotten_with_its_former_versions_and_the_rest_stays(desk: Desk) -> None:
+    for text in ("I live in Lyon.", "I live in Grenoble now.", "My sister lives in Oslo.", "I like jazz."):
+        await desk.tell(ASHA, text)
+    await desk.tell(BEN, "I live in Lyon.")
+    gone = await desk.forget(ASHA, "where I live")
+    assert [("Lyon" in text, "Grenoble" in text) for text in gone] == [(True, False), (False, True)]
+    assert await desk.export(ASHA) == ["My sister lives in Oslo.", "I like jazz."]
+    grant = Grant(ASHA, frozenset(), "")
+    assert len(await desk.diary.facts.all(grant, superseded=True)) == 2
+    assert await desk.export(BEN) == ["I live in Lyon."]
+
+
+async def test_what_was_replaced_can_be_named_as_well(desk: Desk) -> None:
+    await desk.tell(ASHA, "My dog's name is Rex.")
+    await desk.tell(ASHA, "Sorry, it's Max, not Rex.")
+    await desk.tell(ASHA, "I like jazz.")
+    assert len(await desk.forget(ASHA, "Rex")) == 2
+    assert await desk.export(ASHA) == ["I like jazz."]
+
+
+async def test_what_names_nothing_erases_nothing(desk: Desk) -> None:
+    await desk.tell(ASHA, "I live in Lyon.")
+    for about in ("my passport", "what you know", "?", "*", "my doctor", "Berlin"):
+        assert await desk.forget(ASHA, about) == []
+    assert await desk.export(ASHA) == ["I live in Lyon."]
+
+
+TOLD = (
+    "My name is Asha.",
+    "My favourite colour is teal.",
+    "I live in Lyon.",
+    "My sister lives in Oslo.",
+    "My sister's name is Priya.",
+    "My dog's name is Rex.",
+    "I'm allergic to peanuts.",
+    "My brother is allergic to peanuts.",
+    "I'm a vegetarian.",
+    "My room number is 12.",
+    "I hate olives.",
+)
+
+
+@pytest.mark.parametrize(
+    ("about", "gone"),
+    [
+        ("my name", {0}),
+        ("my favourite colour", {1}),
+        ("that my favourite colour is teal", {1}),
+        ("teal", {1}),
+        ("where I live", {2}),
+        ("my address", {2}),
+        ("that I live in Oslo", set()),
+        ("Oslo", {3}),
+        ("my sister", {3, 4}),
+        ("my sister's name", {4}),
+        ("my dog", {5}),
+        ("Rex", {5}),
+        ("my allergies", {6}),
+        ("my brother's allergies", {7}),
+        ("peanuts", {6, 7}),
+        ("my diet", {8}),
+        ("my room number", {9}),
+        ("that I don't like olives", {10}),
+        ("mi color favorito", {1}),
+        ("mi perro", {5}),
+        ("मेरा पसंदीदा रंग", {1}),
+        ("my phone number", set()),
+        ("my passport", set()),
+        ("my mother", set()),
+        ("everything", set()),
+        ("me", set()),
+        ("", set()),
+    ],
+)
+def test_exactly_what_the_words_name_is_meant(about: str, gone: set[int]) -> None:
+    facts = [Fact(str(number), text, NOON, similarity=0.0) for number, text in enumerate(TOLD)]
+    assert {int(fact.fact_id) for fact in named(about, facts)} == gone
+
+
+def test_other_words_name_a_fact_only_when_they_say_very_nearly_the_same() -> None:
+    near, far = (Fact("1", "I'm a vegetarian.", NOON, similarity=cosine) for cosine in (ALIKE, ALIKE - 0.01))
+    assert named("no meat for me", [near]) == [near]
+    assert named("no meat for me", [far]) == []
+
+
+async def test_no_byte_of_what_was_forgotten_stays_in_the_folder_of_the_memory(desk: Desk, tmp_path: Path) -> None:
+    for n in range(40):
+        await desk.tell(ASHA, f"My friend{n}'s name is KANARIENVOGEL{n}.")
+        await desk.tell(BEN, f"My friend{n}'s name is ZEISIG{n}.")
+    assert holding(tmp_path, b"KANARIENVOGEL")
+    await desk.forget(ASHA)
+    assert holding(tmp_path, b"KANARIENVOGEL") == []
+    assert [file.name for file in holding(tmp_path, b"ZEISIG39")] == ["history.db"]
+
+
+async def test_with_the_embedded_vectors_no_byte_of_it_stays_anywhere(models_url: str, tmp_path: Path) -> None:
+    with qdrant(tmp_path / "qdrant") as url:
+        facts = await Mem0Facts.open(
+            qdrant_url=url,
+            ollama_host=models_url,
+            model="multilingual-e5-small",
+            dims=384,
+            folder=tmp_path / "memory",
+        )
+        desk = Desk(facts)
+        await desk.tell(ASHA, "My doctor is Dr. KANARIENVOGEL.")
+        await desk.tell(ASHA, "Actually, my doctor is Dr. Rao.")
+        await desk.tell(BEN, "My doctor is Dr. ZEISIG.")
+        assert len(holding(tmp_path, b"KANARIENVOGEL")) > 1
+        assert len(await desk.forget(ASHA, "my doctor")) == 2
+        async with asyncio.timeout(30):
+            while (tmp_path / "qdrant" / "data" / "collections" / "memories" / "erased").exists():
+                await asyncio.sleep(0.1)
+        assert holding(tmp_path, b"KANARIENVOGEL") == []
+        assert await desk.export(BEN) == ["My doctor is Dr. ZEISIG."]
+        assert len(holding(tmp_path, b"ZEISIG")) > 1
+        await facts.close()
+
+
+def holding(folder: Path, canary: bytes) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and canary in file.read_bytes()]
+
+
+async def test_without_the_permission_nothing_is_forgotten_or_taken_along(desk: Desk) -> None:
+    await desk.tell(ASHA, "I live in Lyon.")
+    desk.directory.allow(ASHA, "chat:converse")
+    for skill, payload in ((FORGET, Forget()), (EXPORT_MEMORY, Nothing())):
+        outcome = await desk.run(ASHA, skill, payload)
+        assert isinstance(outcome, Failed)
+        assert outcome.code == "denied"
+    assert await desk.live(ASHA) == ["I live in Lyon."]
 
 
 # ── answering, and not answering ──────────────────────────────────────────────────────────────────────────────────
@@ -471,8 +658,12 @@ class FactsInMemory:
         ]
         return sorted(found, key=lambda fact: -fact.similarity)[:limit]
 
-    async def all(self, grant: Grant) -> list[Fact]:
-        return [fact for fact, _ in self.facts.values() if not fact.superseded_by]
+    async def all(self, grant: Grant, *, superseded: bool = False) -> list[Fact]:
+        return [fact for fact, _ in self.facts.values() if superseded or not fact.superseded_by]
+
+    async def erase(self, grant: Grant, fact_ids: Sequence[str] | None = None) -> None:
+        for fact_id in list(self.facts) if fact_ids is None else fact_ids:
+            self.facts.pop(fact_id, None)
 
     async def told_in(self, grant: Grant, message_id: str) -> list[Fact]:
         return [fact for fact, _ in self.facts.values() if fact.message_id == message_id]

@@ -155,6 +155,40 @@ async def test_everyone_sees_what_is_global(passages: QdrantPassages) -> None:
     assert await texts(passages, BELA, "prices") == {"prices for all"}
 
 
+async def test_who_sees_a_document_can_be_changed_by_its_owner_alone(passages: QdrantPassages) -> None:
+    made = await put(passages, ASHA, ["prices for all", "and for you"])
+    await passages.set_visibility(BELA, made.document_id, "global")
+    assert await texts(passages, BELA, "prices") == set()
+    await passages.set_visibility(ASHA, made.document_id, "global")
+    assert await texts(passages, BELA, "prices") == {"prices for all", "and for you"}
+    assert await passages.indexed(BELA, visibility="global") == {made.document_id}
+    assert await passages.indexed(ASHA, visibility="private") == set()
+    await passages.set_visibility(OWNER, made.document_id, "private")
+    assert await texts(passages, BELA, "prices") == set()
+    assert await texts(passages, ASHA, "prices") == {"prices for all", "and for you"}
+
+
+async def test_a_document_is_deleted_by_its_owner_alone_and_nothing_else_with_it(passages: QdrantPassages) -> None:
+    made = await put(passages, ASHA, ["zebra one"], visibility="global")
+    await put(passages, ASHA, ["zebra two"], name="other.md")
+    await put(passages, BELA, ["zebra three"])
+    await passages.delete(BELA, made.document_id)
+    assert await texts(passages, ASHA, "zebra") == {"zebra one", "zebra two"}
+    await passages.delete(ASHA, made.document_id)
+    await passages.delete(ASHA, made.document_id)
+    assert await texts(passages, OWNER, "zebra") == {"zebra two", "zebra three"}
+
+
+@pytest.mark.parametrize("client", ["", "*", "mesh"])
+async def test_nobody_changes_anything(passages: QdrantPassages, client: str) -> None:
+    made = await put(passages, ASHA, ["zebra"], visibility="global")
+    nobody = Grant(client, frozenset(), tier="")
+    with pytest.raises(ValueError, match="nobody"):
+        await passages.delete(nobody, made.document_id)
+    with pytest.raises(ValueError, match="nobody"):
+        await passages.set_visibility(nobody, made.document_id, "private")
+
+
 async def test_the_system_owner_sees_all_and_it_is_logged(
     passages: QdrantPassages, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
+import re
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from mesh.access import Grant, upkeep
+from mesh.adapters import shelf as disk
 from mesh.adapters.shelf import DiskShelf
-from mesh.envelope import digest
+from mesh.envelope import digest, pseudonym
 from mesh.errors import Denied, Misconfigured
 from mesh.ports import Document, Part, Shelf, Visibility
 
@@ -214,3 +218,131 @@ async def test_a_document_may_become_private_again(shelf: Shelf) -> None:
     await shelf.put(ASHA, replace(made, visibility="private"), b"x", complete=True)
     assert await shelf.documents(BELA) == []
     assert len(await shelf.documents(upkeep())) == 1
+
+
+# ── one's own: who sees it, and deleting it ───────────────────────────────────────────────────────────────────────
+
+
+async def test_only_the_owner_and_the_system_owner_can_change_a_document_whoever_sees_it(shelf: Shelf) -> None:
+    made = await put(shelf, b"prices", visibility="global")
+    assert await shelf.own(BELA, made.document_id) is None
+    await shelf.set_visibility(BELA, made.document_id, "private")
+    await shelf.delete(BELA, made.document_id)
+    await shelf.gone(BELA, made.document_id)
+    assert [found.visibility for found in await shelf.documents(BELA)] == ["global"]
+    for grant in (ASHA, OWNER):
+        own = await shelf.own(grant, made.document_id)
+        assert own is not None
+        assert own.name == made.name
+
+
+async def test_that_the_system_owner_changes_a_document_is_logged(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = await put(shelf, b"prices")
+    caplog.set_level("INFO")
+    await shelf.set_visibility(OWNER, made.document_id, "global")
+    assert f"write=documents sees_all=true client={pseudonym(OWNER.client)} document={made.document_id}" in caplog.text
+    assert OWNER.client not in caplog.text
+
+
+async def test_visibility_is_that_of_every_version(shelf: Shelf) -> None:
+    made = await put(shelf, b"old", visibility="global")
+    await shelf.put(ASHA, document(b"new", visibility="global"), b"new", complete=False)
+    await shelf.set_visibility(ASHA, made.document_id, "private")
+    assert await shelf.documents(BELA) == []
+    assert [version.visibility for version in await shelf.unfinished(ASHA)] == ["private"]
+
+
+async def test_a_deleted_document_exists_for_nobody_and_is_known_to_be_leaving(shelf: Shelf, tmp_path: Path) -> None:
+    made = await put(shelf, b"live", visibility="global")
+    await shelf.put(ASHA, document(b"a later version"), b"a later version", complete=False)
+    await shelf.delete(ASHA, made.document_id)
+    for grant in (ASHA, BELA, OWNER):
+        assert await shelf.documents(grant) == []
+        assert await shelf.document(grant, made.document_id) is None
+        assert await shelf.named(grant, made.name) == []
+        assert await shelf.raw(grant, made.document_id) is None
+        assert await shelf.raw(grant, made.document_id, unfinished=True) is None
+        assert await shelf.unfinished(grant) == []
+    assert files(tmp_path) == 0
+    assert await shelf.own(ASHA, made.document_id) is None
+    assert await shelf.own(BELA, made.document_id, leaving=True) is None
+    (leaving,) = await shelf.leaving(upkeep())
+    assert leaving == await shelf.own(ASHA, made.document_id, leaving=True)
+    await shelf.gone(ASHA, made.document_id)
+    assert await shelf.leaving(upkeep()) == []
+
+
+async def test_a_document_that_was_never_complete_can_be_deleted(shelf: Shelf, tmp_path: Path) -> None:
+    made = document(b"half")
+    await shelf.put(ASHA, made, b"half", complete=False)
+    await shelf.delete(ASHA, made.document_id)
+    assert await shelf.unfinished(ASHA) == []
+    assert len(await shelf.leaving(upkeep())) == 1
+    assert files(tmp_path) == 0
+
+
+async def test_what_was_sent_again_while_it_was_leaving_stays(shelf: Shelf) -> None:
+    made = await put(shelf, b"one")
+    await shelf.delete(ASHA, made.document_id)
+    again = await put(shelf, b"two")
+    assert await shelf.leaving(upkeep()) == []
+    assert await shelf.document(ASHA, made.document_id) == again
+    await shelf.delete(ASHA, made.document_id)
+    await shelf.put(ASHA, document(b"three"), b"three", complete=False)
+    await shelf.delete(ASHA, made.document_id)
+    assert len(await shelf.leaving(upkeep())) == 1
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+async def test_no_byte_of_what_is_gone_stays_in_the_folder(shelf: Shelf, tmp_path: Path, how: str) -> None:
+    canary = b"KANARIENVOGEL " * 900  # over many pages of SQLite
+    made = await put(shelf, canary)
+    await put(shelf, b"another", name="other.md")
+    if how == "deleted":
+        await shelf.delete(ASHA, made.document_id)
+        await shelf.gone(ASHA, made.document_id)
+    else:
+        await put(shelf, b"new")
+    holding = [file for file in (tmp_path / "shelf").rglob("*") if file.is_file() and b"KANARIEN" in file.read_bytes()]
+    assert holding == []
+
+
+async def test_no_piece_of_a_deleted_document_stays_between_those_of_others(shelf: Shelf, tmp_path: Path) -> None:
+    """SQLite leaves pieces behind where it splits a page: it takes some documents to see one."""
+    numbers = random.Random(2)  # with this one, a page keeps some without VACUUM
+    made = []
+    for number in range(60):
+        parts = [Part(f"page {n}", f"KANARI{number}- " * numbers.randint(1, 60)) for n in range(numbers.randint(1, 12))]
+        raw = b"raw %d" % number
+        one = replace(document(raw, name=f"NAME{number}-.md"), parts=tuple(parts))
+        for complete in (False, True):
+            await shelf.put(ASHA, one, raw, complete=complete)
+        made.append(one)
+    numbers.shuffle(made)
+    for one in made[:30]:
+        await shelf.delete(ASHA, one.document_id)
+        await shelf.gone(ASHA, one.document_id)
+    index = (tmp_path / "shelf" / "index.sqlite").read_bytes()
+    numbers_left = {int(found) for found in re.findall(rb"(?:KANARI|NAME)(\d+)-", index)}
+    assert numbers_left == {int(one.name[4:-4]) for one in made[30:]}
+
+
+async def test_a_folder_of_version_1_is_taken_over(tmp_path: Path) -> None:
+    folder = tmp_path / "shelf"
+    made = document(b"one")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            disk, "_TABLES", disk._TABLES.replace(", 'leaving'", "").replace("user_version = 2", "user_version = 1")
+        )
+        old = await DiskShelf.open(folder)
+        await old.put(ASHA, made, b"one", complete=True)
+        with pytest.raises(sqlite3.IntegrityError):
+            await old.delete(ASHA, made.document_id)
+    taken_over = await DiskShelf.open(folder)
+    assert await taken_over.document(ASHA, made.document_id) == made
+    await taken_over.delete(ASHA, made.document_id)
+    with closing(sqlite3.connect(folder / "index.sqlite")) as database:
+        assert database.execute("SELECT count(*) FROM parts").fetchone() == (0,)
+        assert database.execute("PRAGMA foreign_key_check").fetchall() == []

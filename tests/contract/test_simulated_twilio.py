@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from urllib.parse import parse_qsl
 
 import httpx
 import pytest
@@ -21,18 +17,18 @@ from tests.simulated import (
     NUMBER,
     SID,
     TOKEN,
+    Hook,
     a_moment_ago,
     channel,
-    json_answer,
+    hook,
+    logged,
     opened,
     person,
     phone,
-    simulated,
-    talking,
     twilio,
 )
 
-__all__ = ["channel", "person", "phone", "twilio"]
+__all__ = ["channel", "hook", "person", "phone", "twilio"]
 
 
 async def test_the_simulated_twilio_answers_as_twilio_does(twilio: str, phone: Phone, person: str) -> None:
@@ -79,43 +75,6 @@ async def test_a_webhook_that_nobody_serves_is_told_and_logged(phone: Phone, per
 # ── webhooks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass
-class Hook:
-    """A webhook that takes everything, and the phone whose words arrive there."""
-
-    address: str
-    phone: Phone
-    channel: TwilioChannel
-    taken: list[dict[str, str]] = field(default_factory=list)
-    came: asyncio.Condition = field(default_factory=asyncio.Condition)
-
-    async def texts(self, count: int) -> list[str]:
-        """Once there are so many, in the order in which they came."""
-        async with asyncio.timeout(10), self.came:
-            await self.came.wait_for(lambda: len(self.taken) >= count)
-        return [form["Body"] for form in self.taken]
-
-
-@pytest.fixture
-async def hook() -> AsyncIterator[Hook]:
-    taken: list[dict[str, str]] = []
-    came = asyncio.Condition()
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        taken.append(dict(parse_qsl((await reader.readexactly(length)).decode(), keep_blank_values=True)))
-        writer.write(json_answer("200 OK", b"", b"X: y"))
-        await writer.drain()
-        async with came:
-            came.notify_all()
-
-    async with talking(talk) as base:
-        with simulated(f"{base}/hook") as address:
-            async with Phone(address) as phone, opened(address) as channel:
-                yield Hook(address, phone, channel, taken, came)
-
-
 async def test_a_lost_webhook_is_posted_nowhere_and_its_message_is_kept(hook: Hook, person: str) -> None:
     since = a_moment_ago()
     lost = await hook.phone.post(person, "lost", deliver=False)
@@ -159,14 +118,6 @@ async def test_a_webhook_that_fails_is_not_posted_again_and_its_message_is_kept(
     log = await phone.log()
     assert [each["body"] for each in log["said"] if each["from"] == person] == ["anybody?"]
     assert [each["error"] for each in log["inbound"] if each["message_sid"] == posted.message_sid] == ["ConnectError"]
-
-
-async def logged(phone: Phone, kind: str, count: int) -> dict[str, list[dict[str, Any]]]:
-    """The log, once it has so many entries of that kind."""
-    async with asyncio.timeout(10):
-        while len((log := await phone.log())[kind]) < count:
-            await asyncio.sleep(0.01)
-    return log
 
 
 # ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -29,11 +29,13 @@ AMBIGUOUS: Shares = (
 
 
 async def flaky(play: Play, sends: int, shares: Shares) -> None:
-    """The next sends go wrong in these shares; all after them are taken."""
+    """The next sends go wrong in these shares, each way at least once among the first few; all after them are taken."""
     steps = [step for step, _ in shares]
     weights = [share for _, share in shares]
-    chosen = play.random.choices([*steps, ACCEPT], [*weights, 1 - sum(weights)], k=sends)
-    await play.stage.phone.script(*chosen)
+    first = [*steps, *[ACCEPT] * len(steps)]
+    play.random.shuffle(first)
+    chosen = play.random.choices([*steps, ACCEPT], [*weights, 1 - sum(weights)], k=sends - len(first))
+    await play.stage.phone.script(*first, *chosen)
 
 
 def _storm(shares: Shares, p50_within_s: float) -> Any:

@@ -13,7 +13,7 @@ from tests.drills import DRILLS
 from tests.drills.drill import Drill, Result, run
 from tests.drills.stage import QUIET, SMALL, WHOLE, Skipped, Stage, Wanted, staged
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
+pytestmark = pytest.mark.timeout(240)
 
 
 def named(*drills: Drill) -> pytest.MarkDecorator:

@@ -112,9 +112,10 @@ async def power_cut(play: Play) -> None:
     streaming = asyncio.create_task(play.stream(people, play.messages - 2, 4))
     await asyncio.sleep(play.messages / 8)
     planned = await play.hold(held)
-    await stage.phone.script({"do": "accept_then_hang"})
+    await stage.phone.script(*[{"do": "accept_then_hang"}] * len(people))  # the stream takes some of them
     await stage.reaches((await play.say(hanging)).sid, "sending")
     stage.kill("gateway", "orchestrator", "echo", "redis", "mongodb")
+    await stage.phone.script()
     stage.let_go(planned.token)
     await streaming
 

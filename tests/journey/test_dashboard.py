@@ -21,6 +21,7 @@ from pymongo import MongoClient
 from mesh.bus import Bus
 from mesh.contracts import Reply, Source
 from mesh.embedded import parts
+from mesh.lease import said_and_answered
 from mesh.ledger import Ledger
 from mesh.pages import HEADERS
 from mesh.ports import Delivery, Inbound
@@ -112,7 +113,7 @@ async def answered(ledger: Ledger, message_id: str, text: str, reply: Reply = AN
         assert turn is not None
         await lease.planned(turn, reply)
         await lease.sending(turn)
-        await lease.sent(turn, f"SM out {message_id}", text, reply)
+        await lease.sent(turn, f"SM out {message_id}", said_and_answered(text, reply))
 
 
 async def died(ledger: Ledger, message_id: str, reason: str) -> None:

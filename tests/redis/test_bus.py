@@ -83,10 +83,15 @@ async def test_a_stranger_is_denied_before_the_handler_runs(bus: Bus, stage: Sta
 
 
 async def test_a_payload_that_does_not_fit_is_refused(bus: Bus, stage: Stage) -> None:
-    wrong = request(ECHO, "x").model_copy(update={"payload": {"text": "x", "tier": "gold"}})
+    wrong = request(ECHO, "x").model_copy(update={"payload": {"text": 5}})
     outcome = await bus.ask(wrong)
     assert isinstance(outcome, Failed)
     assert outcome.code == "malformed"
+
+
+async def test_what_a_newer_version_adds_to_a_payload_is_left_aside(bus: Bus, stage: Stage) -> None:
+    newer = request(ECHO, "x").model_copy(update={"payload": {"text": "x", "tier": "gold"}})
+    assert await bus.ask(newer) == await bus.ask(request(ECHO, "x"))
 
 
 async def test_a_handler_that_takes_too_long_is_ended_at_its_skills_limit(bus: Bus, stage: Stage) -> None:
@@ -158,3 +163,14 @@ def test_records_are_json_and_a_foreign_one_is_an_error_not_code() -> None:
 
 async def _empty(bus: Bus) -> bool:
     return bool(await bus.redis.zcard("mesh:stage") == 0)
+
+
+async def test_a_kept_result_that_holds_a_text_can_be_dropped_and_no_other(bus: Bus, stage: Stage) -> None:
+    for word in ('my doctor is "Dr. Käfer"', "my favourite colour is teal"):
+        await bus.ask(request(ECHO, word))
+    assert await bus.drop_results([SLOW.name], ['"Dr. Käfer"']) == 0
+    assert await bus.drop_results([ECHO.name], ["", "Dr. Nobody"]) == 0
+    assert await bus.drop_results([ECHO.name], ['"Dr. Käfer"']) == 1
+    for word in ('my doctor is "Dr. Käfer"', "my favourite colour is teal"):
+        await bus.ask(request(ECHO, word))
+    assert len(stage.ran) == 3, "the one that was dropped ran again, the other was kept"

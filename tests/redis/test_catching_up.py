@@ -18,6 +18,7 @@ from mesh.ports import Inbound
 from mesh.testing.phone import Phone
 from tests.simulated import NUMBER, SID, TOKEN, twilio  # noqa: F401 - a fixture
 
+SECOND = "+14155550000"
 _people = itertools.count(1)
 
 
@@ -28,10 +29,10 @@ class Stage:
     phone: Phone
     person: str
 
-    async def look(self) -> int:
+    async def look(self, *others: str) -> int:
         """As an orchestrator does when the next period begins."""
         await self.ledger._redis.delete(LOOKING)
-        return await catch_up(self.ledger, self.channel, NUMBER, 60)
+        return await catch_up(self.ledger, self.channel, NUMBER, 60, *others)
 
     async def accepted(self) -> list[str]:
         return [each.message.text for each in reversed(await self.ledger.recent())]
@@ -91,6 +92,26 @@ async def test_one_orchestrator_looks_at_a_time(stage: Stage) -> None:
     await stage.look()
     assert await catch_up(stage.ledger, stage.channel, NUMBER, 60) == 0, "another has looked in this period"
     assert await stage.look() == 1
+
+
+async def test_each_of_our_numbers_is_looked_at(stage: Stage) -> None:
+    await stage.look(SECOND)
+    for text, to in (("to the first", NUMBER), ("to the second", SECOND)):
+        await stage.phone.post(stage.person, text, to=to, deliver=False)
+    assert await stage.look(SECOND) == 0, "their webhooks may still be under way"
+    assert await stage.look(SECOND) == 2
+    assert await stage.look(SECOND) == 0
+    assert sorted(await stage.accepted()) == ["to the first", "to the second"]
+
+
+async def test_the_list_of_one_number_that_fails_loses_nothing_of_the_others(stage: Stage) -> None:
+    await stage.look(SECOND)
+    await stage.phone.post(stage.person, "to the first", deliver=False)
+    await stage.look(SECOND)
+    await stage.phone.listing({"do": "answer"}, {"do": "fail", "status": 503})
+    with pytest.raises(MeshError):
+        await stage.look(SECOND)
+    assert await stage.look(SECOND) == 1
 
 
 async def test_a_list_that_fails_loses_nothing(stage: Stage) -> None:

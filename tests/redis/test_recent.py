@@ -11,6 +11,7 @@ from mesh import scripts
 from mesh.bus import Bus
 from mesh.contracts import Reply
 from mesh.errors import Unavailable
+from mesh.lease import said_and_answered
 from mesh.ledger import Ledger
 from mesh.ports import Delivery, Inbound
 from tests.people import ASHA, BEN
@@ -72,7 +73,7 @@ async def test_its_turn_is_told_as_it_stands(ledger: Ledger) -> None:
         assert turn is not None
         await lease.planned(turn, reply)
         await lease.sending(turn)
-        await lease.sent(turn, "SM out", "hello", reply)
+        await lease.sent(turn, "SM out", said_and_answered("hello", reply))
     await ledger.delivered(Delivery("SM out", "undelivered", "63016"))
     (found,) = await ledger.recent()
     assert found.turn is not None

@@ -4,86 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 
 import pytest
 
-from agents.orchestrator import turns as module
 from agents.orchestrator import words
-from agents.orchestrator.turns import Driver, Patience
-from mesh.adapters.twilio import TwilioChannel
-from mesh.bus import Bus
-from mesh.contracts import CLEAR_TO_SEND, CONVERSE, Reply, Turn
+from agents.orchestrator.turns import MOST_CLAIMS, Patience
+from mesh.contracts import CONVERSE, Reply, Turn
 from mesh.envelope import Failed, Ok, Request
-from mesh.lease import Quiet
-from mesh.ledger import Caps, Ledger
+from mesh.ledger import Caps
 from mesh.ports import Inbound
-from mesh.testing.phone import Phone
-
-SID, TOKEN, NUMBER = "AC" + "2" * 32, "s3cret", "+14155238886"
-_people = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def twilio() -> Iterator[str]:
-    command = [sys.executable, "-m", "mesh.testing.twilio", "--port", "0", "--webhook", "http://127.0.0.1:9/x"]
-    options = ["--account-sid", SID, "--auth-token", TOKEN, "--number", NUMBER]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().split()[-1]
-        process.terminate()
-
-
-@dataclass
-class Stage:
-    """A chat with one person, whose agent says what `says` returns."""
-
-    ledger: Ledger
-    driver: Driver
-    phone: Phone
-    person: str
-    says: Callable[[Request], Ok | Failed] = lambda request: Ok(value=Reply(text="the answer").model_dump(mode="json"))
-    asked: list[str] = field(default_factory=list)
-    cleared: Ok | Failed = field(default_factory=lambda: Ok(value={}))
-
-    async def local(self, request: Request) -> Ok | Failed:
-        self.asked.append(request.skill)
-        return self.cleared if request.skill == CLEAR_TO_SEND.name else self.says(request)
-
-    @property
-    def chat(self) -> str:
-        return f"{NUMBER}|{self.person}"
-
-    async def hear(self, message_id: str = "", text: str = "a question") -> str:
-        message_id = message_id or f"SM{self.person}"
-        await self.ledger.accept(Inbound(message_id, self.person, NUMBER, text, {}))
-        return message_id
-
-    def be_quiet(self, seconds: float, longest: float = 5.0) -> None:
-        self.ledger._leases.quiet = Quiet(seconds, longest)
-
-    async def take(self) -> None:
-        await self.driver.take(self.chat, self.local)
-
-    async def received(self) -> list[str]:
-        return [each.text for each in await self.phone.replies(self.person)]
-
-
-@pytest.fixture
-async def stage(redis_url: str, twilio: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    monkeypatch.setattr(module, "SETTLE_AFTER_S", 0.2)
-    monkeypatch.setattr(module, "BACK_OFF_S", (0.05,))
-    channel = TwilioChannel(SID, TOKEN, api_base=twilio, connect_timeout=1.0, read_timeout=0.4)
-    async with Bus(redis_url) as bus, Phone(twilio) as phone:
-        ledger = Ledger(bus.redis)
-        yield Stage(ledger, Driver(ledger, channel, Patience(turn=5)), phone, f"+1557{next(_people):07d}")
-        await phone.script()
-        await ledger.close()
-    await channel.close()
+from tests.redis.turn_stage import NUMBER, Stage
 
 
 async def test_a_turn_ends_in_one_reply(stage: Stage) -> None:
@@ -178,22 +109,13 @@ async def test_who_was_revoked_while_the_answer_was_written_reads_the_refusal_in
 
 async def test_a_turn_that_keeps_killing_its_worker_ends_in_an_apology(stage: Stage) -> None:
     message_id = await stage.hear()
-    for _ in range(module.MOST_CLAIMS):
+    for _ in range(MOST_CLAIMS):
         async with stage.ledger.lease(stage.chat) as lease:
             assert lease is not None
             assert await lease.next() is not None
     await stage.take()
     assert await stage.received() == [words.CRASHING]
     assert await stage.ledger.dead() == [message_id]
-
-
-async def test_a_reply_longer_than_the_provider_takes_is_cut_and_not_lost(stage: Stage) -> None:
-    stage.says = lambda request: Ok(value=Reply(text="A sentence. " * 400).model_dump(mode="json"))
-    await stage.hear()
-    await stage.take()
-    (text,) = await stage.received()
-    assert 1000 < len(text) <= 1600
-    assert text.endswith("…")
 
 
 # ── several messages, one turn ────────────────────────────────────────────────────────────────────────────────────
@@ -349,7 +271,7 @@ async def test_a_cancel_that_was_not_heard_still_stops_the_draft(stage: Stage) -
 async def test_a_cancel_with_nothing_under_way_says_so_and_asks_no_agent(stage: Stage) -> None:
     await stage.hear("SM0", "/cancel")
     await stage.take()
-    assert await stage.received() == [words.WITHOUT_A_SEARCH["cancel"]]
+    assert await stage.received() == [words.without_a_search("cancel", "en")]
     assert CONVERSE.name not in stage.asked
 
 

@@ -136,3 +136,19 @@ def test_the_default_tier_may_search_and_reach_the_general_fallback() -> None:
         "memory",
         "orchestrator",
     ]
+
+
+def test_several_numbers_are_ours_and_the_first_one_stays_first(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load().numbers == ("+14155238886",)
+    monkeypatch.setenv("TWILIO_NUMBERS", " +14155550000  +14155550001 +14155238886 +14155550000 ")
+    assert load().numbers == ("+14155238886", "+14155550000", "+14155550001")
+
+
+@pytest.mark.parametrize("numbers", ["4155550000", "+14155550000,+14155550001", "+1"])
+def test_a_further_number_that_is_none_stops_start_up(
+    config: Path, monkeypatch: pytest.MonkeyPatch, numbers: str
+) -> None:
+    monkeypatch.setenv("TWILIO_NUMBERS", numbers)
+    text = sentence()
+    assert "TWILIO_NUMBERS" in text
+    assert "spaces" in text

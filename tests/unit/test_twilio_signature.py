@@ -19,6 +19,7 @@ from mesh.adapters.twilio_signature import (
     Pairs,
     Signatures,
     address,
+    body_fits,
     identity,
     parse_delivery,
     parse_inbound,
@@ -75,6 +76,26 @@ def test_unicode_is_signed_as_it_was_written() -> None:
     raw = urlencode([("Body", text)]).encode()
     assert fits(parse_pairs(raw), by_hand(PUBLIC + PATH, "Body" + text))
     assert not fits([("Body", "नमस्ते 👋🏽 \u00e9")], by_hand(PUBLIC + PATH, "Body" + text))
+
+
+def test_a_signature_of_sha256_under_a_shared_key_computed_by_hand_fits() -> None:
+    mac = hmac.new(b"shared", f"{PUBLIC}{PATH}BodyhiTowhatsapp:+2".encode(), hashlib.sha256)
+    given_signature = base64.b64encode(mac.digest()).decode()
+    pairs = [("To", "whatsapp:+2"), ("Body", "hi")]
+    signatures = Signatures(PUBLIC, TOKEN, ["shared"])
+    assert signatures.fit(PATH, "", pairs, given_signature, "key=webhooks_sharedkey_01,algorithm=HMAC_SHA256")
+    assert not signatures.fit(PATH, "", pairs, given_signature)
+    assert not Signatures(PUBLIC, "shared").fit(PATH, "", pairs, given_signature, "algorithm=HMAC_SHA256")
+
+
+def test_the_hash_of_a_body_is_compared_with_the_one_in_the_signed_address() -> None:
+    raw = '{"Body": "é"}'.encode()
+    stated = hashlib.sha256(raw).hexdigest()
+    for query in (f"bodySHA256={stated}", f"a=1&bodySHA256={stated.upper()}&b=2"):
+        assert body_fits(query, raw)
+    for query in ("", "bodySHA256=", "bodySHA256=é", f"bodysha256={stated}", f"bodySHA256={stated[:-1]}0g"):
+        assert not body_fits(query, raw)
+    assert not body_fits(f"bodySHA256={stated}", raw + b" ")
 
 
 @pytest.mark.parametrize(

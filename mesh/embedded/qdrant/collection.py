@@ -22,6 +22,8 @@ from mesh.embedded.qdrant.schema import Schema, describe, engine_config, schema_
 log = logging.getLogger(__name__)
 
 RECORD = "collection.json"
+ERASED = "erased"
+"""Lies in the folder while the shard's files still hold what was deleted."""
 
 
 class Collection:
@@ -42,6 +44,10 @@ class Collection:
         self._operations = 0
         self._journal: list[edge.UpdateOperation] | None = None
         self._dropped = False
+        self._erasures = int((folder / ERASED).exists())
+        self._erasures_copied = 0
+        self.erased_since: float | None = time.monotonic() if self._erasures else None
+        """None when the files hold nothing that was deleted."""
 
     @classmethod
     def create(cls, folder: Path, name: str, schema: Schema) -> Collection:
@@ -77,6 +83,19 @@ class Collection:
             self._operations += 1
             self.shard.update(operation)
             return self._operations
+
+    def erase(self, operation: edge.UpdateOperation, points: int) -> int:
+        """As `update`, for what takes something away: the shard is to be written anew, also after a crash."""
+        with self._writing:
+            (self.folder / ERASED).touch()
+            before = self.shard.info().points_count
+            done = self.update(operation, points)
+            if self.shard.info().points_count != before:
+                self._erasures += 1
+                self.erased_since = self.erased_since or time.monotonic()
+            elif not self._erasures:
+                (self.folder / ERASED).unlink()
+            return done
 
     def create_index(self, name: str, asked: object, schema: object) -> int:
         with self._writing:
@@ -137,6 +156,7 @@ class Collection:
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(self.folder / self._shard_name, copy)
             self._journal = []
+            self._erasures_copied = self._erasures
             self.changes = 0
             return copy
 
@@ -145,8 +165,10 @@ class Collection:
             self._journal = None
             shutil.rmtree(copy, ignore_errors=True)
 
-    def adopt(self, copy: Path) -> None:
-        """The record decides which shard counts, and is replaced in one step. A reader may still hold the old one:
+    def adopt(self, copy: Path, *, anew: bool = False) -> None:
+        """`anew`: it holds nothing that was deleted before it was copied.
+
+        The record decides which shard counts, and is replaced in one step. A reader may still hold the old one:
         its files stay readable after they are unlinked."""
         with self._writing:
             journal, self._journal = self._journal or [], None
@@ -162,6 +184,9 @@ class Collection:
             self.save()
             self.shard = shard
             shutil.rmtree(self.folder / old, ignore_errors=True)
+            if anew and self._erasures == self._erasures_copied:
+                self._erasures, self.erased_since = 0, None
+                (self.folder / ERASED).unlink(missing_ok=True)
 
 
 def _record(name: str, schema: Schema, shard: str, indexes: dict[str, object]) -> dict[str, object]:

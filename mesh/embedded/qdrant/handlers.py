@@ -38,6 +38,10 @@ def _write(collection: Collection, operation: edge.UpdateOperation, points: int 
     return {"operation_id": collection.update(operation, points), "status": "completed"}
 
 
+def _erase(collection: Collection, operation: edge.UpdateOperation, points: int = 1) -> dict[str, object]:
+    return {"operation_id": collection.erase(operation, points), "status": "completed"}
+
+
 def upsert(collection: Collection, body: object) -> object:
     fields = Fields(body, "upsert request", "points", "batch", "shard_key", "update_filter", "update_mode")
     fields.unsupported("shard_key")
@@ -89,8 +93,8 @@ def delete_points(collection: Collection, body: object) -> object:
     fields = Fields(body, "delete request", "points", "filter", "shard_key")
     fields.unsupported("shard_key")
     if (ids := _selected(fields)) is not None:
-        return _write(collection, Update.delete_points(ids), len(ids))
-    return _write(collection, Update.delete_points_by_filter(required_filter(fields.get("filter"))))
+        return _erase(collection, Update.delete_points(ids), len(ids))
+    return _erase(collection, Update.delete_points_by_filter(required_filter(fields.get("filter"))))
 
 
 def _selected(fields: Fields) -> list[edge.PointId] | None:

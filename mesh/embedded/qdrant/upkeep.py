@@ -30,6 +30,10 @@ FLUSH_AFTER_S = 5.0
 QUIET_S = 2.0
 """A collection is optimized when nothing was written to it for this long, or it grew much too far."""
 PATIENCE = 5
+ERASED_AFTER_S = 60.0
+"""What was deleted is cleared out of the files in a quiet moment, or after this long without one."""
+REST_S, REST = 10.0, 20
+"""Between two clearings of one collection: seconds, or so many times as long as the last one took."""
 NICE = 10
 NOTHING_TO_DO = 3
 
@@ -47,6 +51,7 @@ class Upkeep:
         self._child: subprocess.Popen[bytes] | None = None
         self._optimizing: asyncio.Future[None] | None = None
         self._stopping = False
+        self._rests_until: dict[str, float] = {}
 
     async def run(self) -> None:
         while not self._stopping:
@@ -65,13 +70,21 @@ class Upkeep:
 
     def _optimize_one(self) -> None:
         for collection in self._store.all():
-            if self._is_due(collection):
-                self._optimizing = asyncio.ensure_future(self._guarded(partial(self._optimize, collection)))
+            anew = self._is_to_be_cleared(collection)
+            if anew or self._is_due(collection):
+                work = partial(self._optimize, collection, anew=anew)
+                self._optimizing = asyncio.ensure_future(self._guarded(work))
                 return
 
     def _is_due(self, collection: Collection) -> bool:
         quiet = time.monotonic() - collection.written_at >= QUIET_S
         return collection.changes >= self._optimize_after * (1 if quiet else PATIENCE)
+
+    def _is_to_be_cleared(self, collection: Collection) -> bool:
+        now = time.monotonic()
+        if collection.erased_since is None or now < self._rests_until.get(collection.name, 0):
+            return False
+        return now - collection.written_at >= QUIET_S or now - collection.erased_since >= ERASED_AFTER_S
 
     async def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -79,28 +92,31 @@ class Upkeep:
         except Exception:  # the boundary: upkeep that fails once is tried again, and serving goes on meanwhile
             log.exception("! upkeep failed")
 
-    def _optimize(self, collection: Collection) -> None:
+    def _optimize(self, collection: Collection, *, anew: bool) -> None:
         began = time.monotonic()
         copy = collection.copy_for_optimizing()
         if copy is None:
             return
         try:
-            code = self._run_child(copy)
+            code = self._run_child(copy, *(["anew"] if anew else []))
         except OSError:
             collection.forget(copy)
             raise
+        took = time.monotonic() - began
+        if anew:
+            self._rests_until[collection.name] = time.monotonic() + max(REST_S, REST * took)
         if code == 0:
-            collection.adopt(copy)
-            log.info("↻ collection=%s optimized took_s=%.1f", collection.name, time.monotonic() - began)
+            collection.adopt(copy, anew=anew)
+            log.info("↻ collection=%s %s took_s=%.1f", collection.name, "cleared" if anew else "optimized", took)
             return
         collection.forget(copy)
         if code != NOTHING_TO_DO and not self._stopping:
             log.error("! collection=%s was not optimized code=%s", collection.name, code)
 
-    def _run_child(self, copy: Path) -> int:
+    def _run_child(self, copy: Path, *how: str) -> int:
         if self._stopping:
             return NOTHING_TO_DO
-        command = [sys.executable, "-m", __name__, str(copy), str(os.getpid())]
+        command = [sys.executable, "-m", __name__, str(copy), str(os.getpid()), *how]
         self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             if self._stopping:
@@ -110,22 +126,26 @@ class Upkeep:
             self._child = None
 
 
-def optimize(shard: str, parent: int) -> int:
+def optimize(shard: str, parent: int, how: str = "") -> int:
     """The child's whole life. It ends with its parent, so that nobody works on a copy that was given up."""
     import qdrant_edge as edge
+
+    from mesh.embedded.qdrant.anew import write_anew
 
     os.nice(NICE)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return 1
+    if how == "anew":
+        write_anew(Path(shard))
     opened = edge.EdgeShard.load(shard)
     changed = opened.optimize()
     opened.flush()
     opened.close()
-    return 0 if changed else NOTHING_TO_DO
+    return 0 if changed or how == "anew" else NOTHING_TO_DO
 
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        raise SystemExit(optimize(sys.argv[1], int(sys.argv[2])))
+        raise SystemExit(optimize(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

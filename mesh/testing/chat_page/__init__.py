@@ -11,18 +11,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Event
 
 from mesh.adapters.twilio_signature import address
-from mesh.testing.exchange import Exchange, Message
+from mesh.testing.exchange import Exchange
+from mesh.testing.messages import Message
 
 HERE = Path(__file__).parent
 LONGEST_WAIT_S = 25.0
 PEOPLE = {"+15551230001": "Asha", "+15551230002": "Ben", "+15550000000": "the owner", "+15559990000": "a stranger"}
 """Those of the demo; anybody else can be typed."""
+PLACE = ("Label", "Address", "Latitude", "Longitude")
 
 
 def routes(exchange_of: Callable[[Request], Exchange]) -> list[BaseRoute]:
@@ -63,6 +68,23 @@ def routes(exchange_of: Callable[[Request], Exchange]) -> list[BaseRoute]:
     return [Route("/", page), Route("/page/talk", talk), static]
 
 
+class Playing:
+    """Lets the page play what a person or the mesh has sent, which the headers of every page of ours forbid."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_more(event: Event) -> None:
+            if event["type"] == "http.response.start":
+                headers = MutableHeaders(scope=event)
+                if policy := headers.get("content-security-policy"):
+                    headers["content-security-policy"] = f"{policy}; media-src 'self'"
+            await send(event)
+
+        await self._app(scope, receive, send_with_more if scope["type"] == "http" else send)
+
+
 def _news(exchange: Exchange, who: str, after: int) -> bool:
     return bool(exchange.talk(who, after) or exchange.typing(who, after))
 
@@ -70,11 +92,17 @@ def _news(exchange: Exchange, who: str, after: int) -> bool:
 def _line(message: Message, who: str) -> dict[str, Any]:
     mine = message.sender == address(who)
     state = {None: "sending", True: "taken", False: "failed"}[message.taken] if mine else ""
+    form = message.form or {}
     return {
         "sid": message.sid,
         "seq": message.seq,
         "mine": mine,
-        "text": message.body,
+        "text": "" if message.body in [each.name for each in message.media] else message.body,
         "at": message.created.isoformat(),
         "state": state,
+        "kind": message.kind,
+        "quoted": message.quoted,
+        "media": [each.shown() for each in message.media],
+        "buttons": [*message.buttons],
+        "place": {name: form[name] for name in PLACE if name in form},
     }

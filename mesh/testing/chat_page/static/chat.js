@@ -1,10 +1,10 @@
-// One person's conversation. Texts go in as text nodes, never as HTML.
-"use strict";
+// One person's conversation.
+import { bubble, dayLine, shut } from "./bubble.js";
+import { clear, compose, reply } from "./compose.js";
 
 const $ = (id) => document.getElementById(id);
-const view = $("view"), log = $("log"), owed = $("owed"), text = $("text"), newer = $("newer");
+const view = $("view"), log = $("log"), owed = $("owed"), newer = $("newer");
 const OWED_MS = 90_000;
-const SENDING = { sending: "✓", taken: "✓✓", failed: "Not delivered. Tap to send again." };
 const PEOPLE = new Map([...$("known").content.querySelectorAll("option")].map((each) => [each.value, each.text]));
 const IDENTITY = new RegExp(`^(?:${$("other").pattern})$`);
 
@@ -12,6 +12,8 @@ let who = "";
 let messages = new Map(); // by sid
 let listening = new AbortController();
 let typed; // the timer that ends "typing…"
+let atNewest = true, lastTop = 0;
+const asked = new Map(); // by sid: what this page has sent and the simulator may not have
 
 // ── who writes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -21,7 +23,9 @@ function become(person) {
   history.replaceState(null, "", `#${person}`);
   $("who").textContent = PEOPLE.has(person) ? `You: ${PEOPLE.get(person)}` : `You: ${person}`;
   messages = new Map();
+  asked.clear();
   log.replaceChildren();
+  clear();
   listening.abort();
   listening = new AbortController();
   listen(person, listening.signal);
@@ -68,7 +72,10 @@ async function listen(person, signal) {
       if (signal.aborted) return;
       if (told.whole) messages = new Map([...messages].filter(([, each]) => each.local));
       since = told.since;
-      for (const each of told.messages) messages.set(each.sid, each);
+      for (const each of told.messages) {
+        messages.set(each.sid, each);
+        asked.delete(each.sid); // the simulator has it now, and posts it again by its sid alone
+      }
       type(told.typing);
       document.body.classList.remove("offline");
       show();
@@ -90,18 +97,47 @@ function type(seconds) {
 
 // ── what is sent ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-async function send(sid, said) {
-  const person = who, known = messages.get(sid);
+const deeds = {
+  again: (message) => send(asked.get(message.sid) ?? { text: message.text, message_sid: message.sid }),
+  reply,
+  react(message, emoji) {
+    const taken = reactionTo(message.sid)?.text === emoji; // the same again takes it back
+    say("SM", { text: taken ? "" : emoji, quoting: message.sid, fields: { MessageType: "reaction" } });
+  },
+  press(message, { title, id }) {
+    const fields = { MessageType: "button", ButtonText: title, ButtonPayload: id };
+    say("SM", { text: title, quoting: message.sid, fields });
+  },
+};
+
+compose(async (said, files, quoting) => {
+  if (!files.length) return say("SM", { text: said, quoting });
+  const person = who;
+  const read = files.map(async (file) => ({ name: file.name, media_type: file.type || typeOf(file.name), raw: await base64(file) }));
+  for (const [at, file] of (await Promise.all(read)).entries()) {
+    if (person !== who) return;
+    await say("MM", at ? { text: "", file } : { text: said, quoting, file });
+  }
+});
+
+function say(prefix, what) {
+  const sid = prefix + [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  asked.set(sid, { ...what, message_sid: sid });
+  return send(asked.get(sid));
+}
+
+async function send(what) {
+  const person = who, sid = what.message_sid, known = messages.get(sid);
   if (!known || known.state === "failed") {
     const last = Math.max(0, ...[...messages.values()].map((each) => each.seq));
-    messages.set(sid, { seq: last + 0.5, at: new Date().toISOString(), ...known, sid, mine: true, text: said, state: "sending", local: true });
+    messages.set(sid, { seq: last + 0.5, at: new Date().toISOString(), ...drawn(what), ...known, sid, mine: true, state: "sending", local: true });
     show(true);
   }
   try {
     const answer = await fetch("/simulate/inbound", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ from: person, text: said, message_sid: sid }),
+      body: JSON.stringify({ from: person, ...what }),
     });
     if (!answer.ok) throw new Error(`status ${answer.status}`);
   } catch { // this page did not reach the simulator; whether the mesh took it, the simulator tells
@@ -113,48 +149,47 @@ async function send(sid, said) {
   }
 }
 
-function newSid() {
-  return "SM" + [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+// Until the simulator tells it.
+function drawn({ text, quoting = "", fields = {}, file }) {
+  const media = file ? [{ name: file.name, media_type: file.media_type, size: Math.floor(file.raw.length * 0.75) }] : [];
+  return { text, quoted: quoting, kind: fields.MessageType ?? "text", media };
 }
 
-$("composer").onsubmit = (event) => {
-  event.preventDefault();
-  const said = text.value.trim();
-  if (!said) return;
-  text.value = "";
-  fit();
-  text.focus();
-  send(newSid(), said);
-};
-text.onkeydown = (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  $("composer").requestSubmit();
-};
-text.oninput = fit;
+async function base64(file) {
+  const reader = new FileReader();
+  const read = new Promise((resolve, reject) => Object.assign(reader, { onload: resolve, onerror: reject }));
+  reader.readAsDataURL(file);
+  await read;
+  return reader.result.slice(reader.result.indexOf(",") + 1);
+}
 
-function fit() {
-  text.style.height = "auto";
-  text.style.height = `${Math.min(text.scrollHeight, 140)}px`;
+// What a phone knows, and a browser may not.
+function typeOf(name) {
+  const types = { md: "text/markdown", csv: "text/csv", vcf: "text/vcard", ogg: "audio/ogg", opus: "audio/ogg", amr: "audio/amr" };
+  return types[name.split(".").at(-1).toLowerCase()] ?? "application/octet-stream";
 }
 
 // ── what is shown ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 function show(mineIsNew = false) {
   const near = view.scrollHeight - view.scrollTop - view.clientHeight < 120;
-  const sorted = [...messages.values()].sort((a, b) => a.seq - b.seq);
+  const sorted = inOrder();
   const shown = new Map([...log.children].map((each) => [each.dataset.sid ?? `day ${each.dataset.day}`, each]));
   const wanted = [];
   let day = "", arrived = false;
   for (const each of sorted) {
+    if (isReaction(each)) continue;
     const date = new Date(each.at);
     if (date.toDateString() !== day) {
       day = date.toDateString();
       wanted.push(shown.get(`day ${day}`) ?? dayLine(day, date));
     }
-    const have = shown.get(each.sid);
+    const have = shown.get(each.sid), quoted = messages.get(each.quoted), reaction = reactionTo(each.sid)?.text;
+    const looks = JSON.stringify([each.state, reaction, !!quoted, each.media?.map((file) => file.url)]);
     arrived ||= !have;
-    wanted.push(have?.dataset.state === each.state ? have : bubble(each, date));
+    const line = have?.dataset.looks === looks ? have : bubble(each, { quoted, reaction }, deeds);
+    line.dataset.looks = looks;
+    wanted.push(line);
   }
   wanted.forEach((each, at) => log.children[at] === each || log.insertBefore(each, log.children[at] ?? null));
   while (log.children.length > wanted.length) log.lastChild.remove();
@@ -163,79 +198,42 @@ function show(mineIsNew = false) {
   else if (arrived) newer.hidden = false;
 }
 
+const inOrder = () => [...messages.values()].sort((a, b) => a.seq - b.seq);
+
+// It stands on the message that it is about; one that went nowhere stands by itself, so that it can be sent again.
+function isReaction(message) {
+  return message.kind === "reaction" && message.state !== "failed" && messages.has(message.quoted);
+}
+
+function reactionTo(sid) {
+  return inOrder().filter((each) => isReaction(each) && each.quoted === sid).at(-1);
+}
+
 function isOwed(sorted) {
-  const recent = sorted.filter((each) => Date.now() - new Date(each.at) < OWED_MS);
+  const recent = sorted.filter((each) => each.kind !== "reaction" && Date.now() - new Date(each.at) < OWED_MS);
   const from = recent.findIndex((each) => each.state === "taken");
   if (from < 0) return false;
   const rest = recent.slice(from);
   return rest.filter((each) => each.state === "taken").length > rest.filter((each) => !each.mine).length;
 }
 
-function dayLine(day, date) {
-  const line = document.createElement("li");
-  line.className = "day";
-  line.dataset.day = day;
-  line.textContent = day === new Date().toDateString() ? "Today" : date.toLocaleDateString(undefined, { dateStyle: "medium" });
-  return line;
-}
-
-function bubble(message, date) {
-  const line = document.createElement("li");
-  line.className = `bubble ${message.mine ? "mine" : "theirs"} ${message.state}`;
-  line.dataset.sid = message.sid;
-  line.dataset.state = message.state;
-  const said = document.createElement("div");
-  said.className = "text";
-  said.dir = "auto";
-  said.append(...formatted(message.text));
-  const foot = document.createElement("footer");
-  const time = document.createElement("time");
-  time.dateTime = message.at;
-  time.textContent = date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
-  foot.append(time);
-  if (message.state) foot.append(stateOf(message));
-  line.append(said, foot);
-  return line;
-}
-
-function stateOf(message) {
-  const failed = message.state === "failed";
-  const mark = document.createElement(failed ? "button" : "span");
-  mark.textContent = SENDING[message.state];
-  if (failed) mark.onclick = () => send(message.sid, message.text);
-  else mark.ariaLabel = message.state === "taken" ? "delivered to the mesh" : "sent";
-  if (!failed) mark.role = "img";
-  return mark;
-}
-
-// *bold*, _italic_, ~struck~, ```code``` and links, as WhatsApp shows them.
-const MARKS = /```([\s\S]+?)```|(?<![\p{L}\p{N}_])([*_~])(?=\S)(.+?)(?<=\S)\2(?![\p{L}\p{N}_])|(https?:\/\/[^\s<>"]+[^\s<>".,;:!?)\]'*_~])/gu;
-const TAGS = { "*": "strong", _: "em", "~": "s" };
-
-function formatted(plain) {
-  const nodes = [];
-  let end = 0;
-  for (const found of plain.matchAll(MARKS)) {
-    const [all, code, mark, inner, link] = found;
-    nodes.push(plain.slice(end, found.index));
-    end = found.index + all.length;
-    const node = document.createElement(code ? "code" : link ? "a" : TAGS[mark]);
-    if (link) Object.assign(node, { href: link, target: "_blank", rel: "noopener noreferrer nofollow" });
-    node.append(...(code || link ? [code ?? link] : formatted(inner)));
-    nodes.push(node);
-  }
-  return [...nodes, plain.slice(end)];
-}
-
 function toNewest() {
   view.scrollTop = view.scrollHeight;
   newer.hidden = true;
+  atNewest = true;
 }
 
 newer.onclick = toNewest;
 view.onscroll = () => {
-  if (view.scrollHeight - view.scrollTop - view.clientHeight < 40) newer.hidden = true;
+  if (view.scrollHeight - view.scrollTop - view.clientHeight < 40) {
+    atNewest = true;
+    newer.hidden = true;
+  } else if (view.scrollTop < lastTop) atNewest = false; // what grows below is not a move of the person's
+  lastTop = view.scrollTop;
 };
-addEventListener("resize", toNewest); // the keyboard came or went
-setInterval(() => { owed.hidden ||= !isOwed([...messages.values()].sort((a, b) => a.seq - b.seq)); }, 5000);
+const stay = () => atNewest && toNewest();
+for (const grown of ["load", "loadedmetadata"]) log.addEventListener(grown, stay, true); // a picture or film has got its size
+new ResizeObserver(stay).observe(view); // the keyboard came or went, or the composer grew
+addEventListener("click", (event) => { if (!event.target.closest?.(".bubble")) shut(); });
+setInterval(() => { owed.hidden ||= !isOwed(inOrder()); }, 5000);
 become(remembered());

@@ -1,0 +1,226 @@
+"""What `adiyan demo --channel` plays, in order. Expectations are in the words of the English and Spanish catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from mesh.catalogue import say
+from mesh.settings import ROOT
+from mesh.testing.paper import pdf
+
+if TYPE_CHECKING:
+    from mesh.cli.channel import Show
+
+ASHA, BEN, CARLA, OWNER = "+15551230001", "+15551230002", "+15551230003", "+15550000000"
+UNKNOWN = "couldn't find"
+DEPOSIT = "6,172"
+"""Of Asha's own contract: nobody else may ever read it."""
+FILLER = (
+    "The boat is kept at the northern pier and is inspected every spring by the harbour office. "
+    "The hirer looks after the ropes, the fenders and the sails, and reports damage on the same day. "
+) * 15
+CONTRACT = [f"Page {number} of the boat hire contract.\n{FILLER}" for number in range(1, 11)]
+CONTRACT[3] += f"\nThe deposit for the boat Marigold is {DEPOSIT} euros, paid before the first trip."
+CONTRACT[6] = ""
+PRICES = b"# Kayak prices\n\n## Single kayak\n\nA single kayak costs 31 euros a day.\n"
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000000000600"
+    "0557bfabd40000000049454e44ae426082"
+)
+VOICE = ROOT / "config" / "demo" / "voice"
+CARD = "BEGIN:VCARD\nVERSION:3.0\nFN:Dora Example\nTEL:+15557770000\nEND:VCARD\n"
+THINGS = ("bicycle", "kettle", "lamp", "sofa", "umbrella", "guitar", "suitcase", "tent", "scarf", "clock", "mug", "rug")
+COLOURS = ("dark green with white stripes", "light blue with a golden rim", "brown, and scratched on the left side")
+
+
+async def first_contact(show: Show) -> None:
+    said = await show.text(ASHA, "Hello", "what it is, what it keeps, how to stop: once")
+    show.says(said, "automated assistant", "7 days", "STOP")
+    said = await show.text(ASHA, "thank you")
+    show.never(said, "automated assistant")
+
+
+async def a_document(show: Show) -> None:
+    said = await show.file(ASHA, "boat.pdf", "application/pdf", pdf(CONTRACT), "ten pages, one of them empty")
+    show.says(said, "boat.pdf", "pages: 9", "page 7", "you alone", "delete")
+    show.expect(said, said.ms < 30_000, "searchable and confirmed within 30 seconds")
+    said = await show.text(ASHA, "What is the deposit for the boat Marigold?", "from the file, with its source")
+    show.says(said, DEPOSIT, "boat.pdf")
+    said = await show.text(ASHA, "/why", "what the answer stands on")
+    show.says(said, "boat.pdf", DEPOSIT)
+    said = await show.text(BEN, "What is the deposit for the boat Marigold?", "not his file")
+    show.says(said, UNKNOWN)
+    show.never(said, DEPOSIT, "boat.pdf")
+    said = await show.file(ASHA, "boat.pdf", "application/pdf", pdf(CONTRACT), "the same again")
+    show.says(said, "nothing in it has changed")
+
+
+async def whose_it_is(show: Show) -> None:
+    said = await show.text(ASHA, "share", "she may not publish")
+    show.says(said, "isn't part of your plan")
+    said = await show.file(BEN, "kayaks.md", "text/markdown", PRICES, "who may publish is offered it")
+    show.says(said, "kayaks.md", "share")
+    question = "How much is a single kayak a day?"
+    said = await show.text(ASHA, question, "still his own")
+    show.never(said, "31 euros")
+    said = await show.text(BEN, "share")
+    show.says(said, "everyone here")
+    said = await show.text(ASHA, question, "now for everyone")
+    show.says(said, "31 euros")
+    said = await show.text(BEN, "private")
+    show.says(said, "you alone")
+    said = await show.text(ASHA, question, "and not any more")
+    show.never(said, "31 euros")
+
+
+async def files_back(show: Show) -> None:
+    said = await show.text(ASHA, "/files")
+    show.says(said, "boat.pdf")
+    show.never(said, "kayaks.md")
+    said = await show.text(ASHA, "send me that file", "the original, through a short-lived link")
+    shown = [each for reply in said.replies for each in reply.media]
+    show.expect(said, [(each.name, each.media_type) for each in shown] == [("boat.pdf", "application/pdf")], "boat.pdf")
+    if shown:
+        show.expect(said, await show.phone.open(shown[0]) == pdf(CONTRACT), "the same bytes")
+    said = await show.text(ASHA, "send me kayaks.md", "somebody else's: as if it did not exist")
+    show.says(said, "no such file")
+    said = await show.text(ASHA, "delete")
+    show.says(said, "boat.pdf", "deleted")
+    said = await show.text(ASHA, "What is the deposit for the boat Marigold?", "gone is gone")
+    show.never(said, DEPOSIT)
+
+
+async def what_cannot_be_read(show: Show) -> None:
+    said = await show.file(ASHA, "broken.pdf", "application/pdf", pdf(["A page."])[:-90], "a damaged file")
+    show.says(said, "couldn't read", "broken.pdf")
+    said = await show.file(ASHA, "scan.pdf", "application/pdf", pdf([""]), "pages without text")
+    show.says(said, "scan.pdf")
+    await show.phone.media({"do": "missing"})
+    said = await show.file(ASHA, "late.md", "text/markdown", b"# Late\n\nA late file.\n", "the provider has it late")
+    show.says(said, "late.md", "you alone")
+
+
+async def everything_else(show: Show) -> None:
+    said = await show.does(ASHA, "[picture]", "", show.phone.post(ASHA, "", files=[("cat.png", "image/png", PIXEL)]))
+    show.says(said, say("image_not_read", "en"))
+    said = await show.does(ASHA, "[video]", "", show.phone.post(ASHA, "", files=[("trip.mp4", "video/mp4", bytes(64))]))
+    show.says(said, say("video_not_read", "en"))
+    said = await show.does(ASHA, "[sticker]", "", show.phone.sticker(ASHA, b"RIFF\x0c\x00\x00\x00WEBPVP8 "))
+    show.says(said, say("sticker", "en"))
+    said = await show.does(ASHA, "[place]", "", show.phone.locate(ASHA, 51.5, -0.12, label="The pier"))
+    show.says(said, "The pier")
+    said = await show.does(ASHA, "[contact]", "", show.phone.share(ASHA, CARD))
+    show.says(said, say("contact_noted", "en"))
+    sid = said.replies[0].sid if said.replies else ""
+    said = await show.does(ASHA, "[👍]", "a mere reaction needs no answer", show.phone.react(ASHA, "👍", sid))
+    show.silent(said, "a reaction")
+    said = await show.does(ASHA, "[button: Files]", "", show.phone.press(ASHA, "My documents", "cmd:files"))
+    show.says(said, "late.md")
+
+
+async def voice_notes(show: Show) -> None:
+    for who, name, heard in ((ASHA, "english", ("breakfast", "9 euros")), (CARLA, "spanish", ("desayuno",))):
+        raw = (VOICE / f"{name}.ogg").read_bytes()
+        said = await show.file(who, f"{name}.ogg", "audio/ogg", raw, "ten seconds: heard, quoted and answered")
+        if not show.hears_voice:
+            show.expect(said, len(said.replies) == 1, "a polite word")
+            continue
+        show.says(said, *heard)
+        show.expect(said, said.ms < 15_000, "within 15 seconds")
+
+
+async def in_spanish(show: Show) -> None:
+    said = await show.text(CARLA, "Hola, buenos días", "greeted in her language")
+    show.says(said, say("first_contact", "es", days=7).splitlines()[0])
+    said = await show.text(CARLA, "ayuda")
+    show.says(said, say("help", "es").splitlines()[0])
+    said = await show.text(CARLA, "¿Quién ganó el mundial de fútbol de 1998?", "not known, and not invented")
+    show.says(said, say("unknown", "es"))
+
+
+async def what_is_kept(show: Show) -> None:
+    facts = [
+        f"My {thing} is {colour}."
+        for thing, colour in zip(THINGS * 3, [each for each in COLOURS for _ in THINGS], strict=True)
+    ]
+    for fact in facts[:12]:
+        await show.phone.post(ASHA, fact)
+    said = await show.text(ASHA, "My favourite harbour is Whitby.")
+    show.says(said, "Whitby")
+    said = await show.text(ASHA, "/mydata", "everything that is kept of her")
+    show.says(said, "Whitby", "late.md")
+    said = await show.text(ASHA, "/forget my favourite harbour")
+    said = await show.text(ASHA, "What is my favourite harbour?", "forgotten")
+    show.never(said, "Whitby")
+    said = await show.text(ASHA, "/forget", "asks first")
+    show.says(said, "/forget all")
+    said = await show.text(ASHA, "/forget all")
+    said = await show.text(ASHA, "/mydata")
+    show.never(said, "Whitby", "kettle")
+
+
+async def stop_and_start(show: Show) -> None:
+    said = await show.text(BEN, "STOP")
+    show.says(said, say("opted_out", "en"))
+    said = await show.text(BEN, "How much is a single kayak a day?")
+    show.silent(said, "opted out")
+    said = await show.text(BEN, "START")
+    show.says(said, say("opted_in", "en"))
+    said = await show.text(BEN, "How much is a single kayak a day?")
+    show.says(said, "31 euros")
+    said = await show.text("+15559990000", "Stop", "somebody who is not even registered")
+    show.says(said, say("opted_out", "en"))
+
+
+async def a_human(show: Show) -> None:
+    before = await show.received(OWNER)
+    said = await show.text(BEN, "/human")
+    show.says(said, say("handed_over", "en"))
+    told = await show.phone.replies(OWNER, before[-1].seq if before else 0, 20)
+    show.expect(said, any(BEN in each.text for each in told), "the owner is told on WhatsApp")
+    said = await show.text(BEN, "How much is a single kayak a day?")
+    show.silent(said, "handed over")
+    said = await show.hears(BEN, "[handed back by the owner]", "", show.hand_back(BEN))
+    show.says(said, say("handed_back", "en"))
+    said = await show.text(BEN, "How much is a single kayak a day?")
+    show.says(said, "31 euros")
+
+
+async def the_window(show: Show) -> None:
+    await show.phone.script({"do": "refuse", "code": 63016})
+    said = await show.text(BEN, "How much is a single kayak a day?", "24 hours are over: the answer waits")
+    show.expect(said, said.outcome.startswith("waiting"), "the answer waits")
+    said = await show.text(BEN, "thanks", "and comes with the next reply")
+    show.says(said, "31 euros")
+
+
+async def trouble(show: Show) -> None:
+    await show.phone.rules(callbacks="reversed", callback_copies=2, retries=2)
+    said = await show.text(BEN, "How much is a single kayak a day?", "three webhooks at once", copies=3)
+    show.says(said, "31 euros")
+    show.expect(said, len(said.replies) == 1, "one reply")
+    await show.phone.script({"do": "throttle", "retry_after": 1}, {"do": "accept_then_fail", "status": 503})
+    said = await show.text(BEN, "Is a single kayak cheaper than a boat?", "throttled, then taken and denied")
+    show.expect(said, len(said.replies) == 1, "one reply")
+    said = await show.text(BEN, "/cancel")
+    show.says(said, say("nothing_to_cancel", "en"))
+
+
+Scene = tuple[str, Callable[["Show"], Awaitable[None]]]
+
+SCENES: tuple[Scene, ...] = (
+    ("First contact", first_contact),
+    ("A document sent in chat", a_document),
+    ("Whose it is", whose_it_is),
+    ("Files out, and gone", files_back),
+    ("What can't be read", what_cannot_be_read),
+    ("Pictures, places, buttons and the rest", everything_else),
+    ("In Spanish", in_spanish),
+    ("Voice notes", voice_notes),
+    ("What is kept, and erased", what_is_kept),
+    ("STOP and START", stop_and_start),
+    ("A human takes over", a_human),
+    ("The 24-hour window", the_window),
+    ("A provider that misbehaves", trouble),
+)
