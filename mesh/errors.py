@@ -53,6 +53,11 @@ class Unreadable(MeshError):
     code = "unreadable"
     default = "I couldn't read that file. Please send it as PDF, Word (.docx), Markdown or plain text."
 
+    def __init__(self, user_text: str = "", *, detail: str = "", kind: str = "") -> None:
+        """`kind` is the reader's: corrupt, empty, limit, nothing, password or unsupported. It does not cross the bus."""
+        super().__init__(user_text, detail=detail)
+        self.kind = kind
+
 
 class Unavailable(MeshError):
     code = "unavailable"

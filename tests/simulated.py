@@ -145,21 +145,30 @@ async def talking(
 ) -> AsyncIterator[str]:
     """A server with manners of its own. Its connections are closed and its talks over when this ends."""
     talks: set[asyncio.Task[None] | None] = set()
+    state = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         talks.add(asyncio.current_task())
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        import os
+        note = lambda w: open("/tmp/note.txt","a").write(f"{os.environ.get('PYTEST_CURRENT_TEST')} {state} {writer.get_extra_info('sockname')} {writer.get_extra_info('peername')} {w}\n")
+        if state: note("late")
+        try:
             await talk(reader, writer)
-        writer.close()
+        except asyncio.CancelledError:
+            note("cancelled"); raise
+        except (ConnectionError, asyncio.IncompleteReadError) as e:
+            note(repr(e))  # the other side has gone
+        finally:
+            writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        server.close()
+        server.close(); state.append("closed")
         for _ in range(10):  # what was accepted at the last moment begins
             await asyncio.sleep(0)
-        await asyncio.gather(*(task for task in talks if task))
+        await asyncio.gather(*(task for task in talks if task)); state.append("gathered")
 
 
 def serving(answer: bytes) -> contextlib.AbstractAsyncContextManager[str]:

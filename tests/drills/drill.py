@@ -38,8 +38,6 @@ class Drill:
     """It needs a mesh that nothing else has used."""
     flaky: bool = False
     """Sends go wrong; when none did, it has shown nothing."""
-    slow: bool = False
-    """Too long for the test suite even in its short form."""
     drain_s: float = 90.0
     grace_s: float = 15.0
     """How long to look for a reply too many: longer than a lease."""

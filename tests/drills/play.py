@@ -141,10 +141,10 @@ class Play:
         return [each.text for each in await self.stage.phone.replies(person)]
 
     async def answered(self, said: Said, within: float = 30.0) -> None:
-        """Until it is, by whatever words."""
+        """Until it is, by whatever words: its own, which come after those to what its person said before."""
+        owed = {each.sid for each in self.said[: self.said.index(said) + 1] if each.person == said.person}
 
         async def is_answered() -> bool:
-            verdict = judge(self.said, await self.stage.log(), owed={said.sid})
-            return not verdict.silent
+            return said.token not in judge(self.said, await self.stage.log(), owed=owed).which["silent"]
 
         await until(is_answered, f"{said.token} is answered", within)

@@ -85,7 +85,6 @@ DRILLS = (
         wanted=TWICE,
         alone=True,
         flaky=True,
-        slow=True,
     ),
     Drill(
         "storm-quiet",
@@ -96,6 +95,5 @@ DRILLS = (
         wanted=QUIET,
         alone=True,
         flaky=True,
-        slow=True,
     ),
 )

@@ -17,9 +17,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def named(*drills: Drill) -> pytest.MarkDecorator:
-    marks = {True: [pytest.mark.slow], False: []}
-    cases = [pytest.param(each, id=each.name, marks=marks[each.slow]) for each in drills]
-    return pytest.mark.parametrize("drill", cases)
+    return pytest.mark.parametrize("drill", [pytest.param(each, id=each.name) for each in drills])
 
 
 def sharing(wanted: Wanted) -> pytest.MarkDecorator:

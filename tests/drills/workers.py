@@ -171,7 +171,6 @@ DRILLS = (
         power_cut,
         messages=80,
         short=16,
-        slow=True,
     ),
     Drill(
         "poison",
@@ -179,6 +178,5 @@ DRILLS = (
         poison,
         messages=40,
         short=14,
-        slow=True,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 LONGEST_TEXT = 20_000_000
 READABLE = "Please send it as PDF, Word (.docx), Markdown or plain text."
@@ -13,8 +14,16 @@ Parts = list[tuple[str, str, str]]
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
+Kind = Literal["corrupt", "empty", "limit", "nothing", "password", "unsupported"]
+"""Why a file is refused. `empty` has no content at all, `nothing` has no text in it."""
+
+
 class Unreadable(Exception):
-    """Its text is a sentence for the person who sent the file."""
+    """Its text is a sentence for the person who sent the file, and begins with the file's name."""
+
+    def __init__(self, sentence: str, kind: Kind = "corrupt") -> None:
+        super().__init__(sentence)
+        self.kind = kind
 
 
 def plain(text: str) -> str:

@@ -1,5 +1,5 @@
-"""The inside of a Word file: a zip archive of XML parts that point to one another. Only what is asked for is unpacked,
-and it is weighed before."""
+"""The inside of an office file or an e-book: a zip archive of parts, most of them XML, that point to one another. Only
+what is asked for is unpacked, and it is weighed before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from lxml import etree  # type: ignore[import-untyped]  # it has no types
@@ -52,7 +52,7 @@ class Package:
         if len(members) > MOST_MEMBERS:
             raise self._bomb()
         if any(member.flag_bits & 1 for member in members):
-            raise Unreadable(f"{name} is protected by a password. Please send a copy without one.")
+            raise Unreadable(f"{name} is protected by a password. Please send a copy without one.", "password")
         self._members = {_key(member.filename): member for member in members}
         self._left = LARGEST_XML
         self._links: dict[str, dict[str, Link]] = {}
@@ -62,17 +62,32 @@ class Package:
 
     def xml(self, part: str) -> Element | None:
         """None where there is no such part. Raises `Damaged`, and `Unreadable` for what could do harm."""
-        member = self._members.get(_key(part))
-        if member is None:
+        content = self.content(part)
+        if content is None:
             return None
         try:
-            content = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/\2", self._unpack(member))
-            root = etree.fromstring(content, _parser())
-        except (etree.XMLSyntaxError, BadZipFile, zlib.error, EOFError, ValueError) as error:
+            root = etree.fromstring(_STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/\2", content), _parser())
+        except (etree.XMLSyntaxError, ValueError) as error:
             raise Damaged(part) from error
-        if root.getroottree().docinfo.internalDTD is not None:  # no Word file has one: it is there to swell or to spy
-            raise Unreadable(f"{self._name} is not made as a Word file is. Please save it again as .docx or PDF.")
+        if root.getroottree().docinfo.internalDTD is not None:  # no office file has one: it is there to swell or to spy
+            raise Unreadable(f"{self._name} is not made as an office file is. Please save it again, or as PDF.")
         return root
+
+    def content(self, part: str) -> bytes | None:
+        """None where there is no such part. Raises `Damaged`, and `Unreadable` for what could do harm."""
+        member = self._members.get(_key(part))
+        try:
+            return None if member is None else self._unpack(member)
+        except (BadZipFile, zlib.error, EOFError, ValueError) as error:
+            raise Damaged(part) from error
+
+    def open(self, part: str) -> IO[bytes] | None:
+        """To be read piece by piece, by who weighs what comes. None where there is no such part."""
+        member = self._members.get(_key(part))
+        try:
+            return None if member is None else self._archive.open(member)
+        except (BadZipFile, NotImplementedError, ValueError) as error:
+            raise Damaged(part) from error
 
     def links(self, part: str) -> dict[str, Link]:
         """By their ids; of the file itself for an empty name."""
@@ -93,14 +108,16 @@ class Package:
         if member.file_size > 1 << 20 and member.file_size > SWOLLEN * member.compress_size:
             raise self._bomb()
         if member.file_size > self._left:
-            raise Unreadable(f"{self._name} holds too much to read at once. Please split it, or send it as PDF.")
+            raise Unreadable(
+                f"{self._name} holds too much to read at once. Please split it, or send it as PDF.", "limit"
+            )
         self._left -= member.file_size
         with self._archive.open(member) as opened:
             return opened.read(member.file_size)  # the size is only what the file states; no more is unpacked
 
     def _bomb(self) -> Unreadable:
         return Unreadable(
-            f"{self._name} unpacks to far more than a document holds. Please save it again as .docx or PDF."
+            f"{self._name} unpacks to far more than a document holds. Please save it again, or as PDF.", "limit"
         )
 
 

@@ -50,9 +50,9 @@ def read(name: str, package: Package) -> Parts:
         raise damaged from error
     text = written(blocks)
     if max(len(text), len(margins)) > LONGEST_TEXT:
-        raise Unreadable(f"{name} holds too much text ({len(text):,} characters). Please split it.")
+        raise Unreadable(f"{name} holds too much text ({len(text):,} characters). Please split it.", "limit")
     if not margins and (not text or (report and all(block.level is not None for block in blocks if block.filled))):
-        raise Unreadable(_nothing(name, text, report))
+        raise Unreadable(_nothing(name, text, report), "nothing")
     return [("", text, ""), *([(MARGINS, margins, "")] if margins else []), *report.parts()]
 
 
