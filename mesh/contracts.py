@@ -153,7 +153,7 @@ CLEAR_TO_SEND = Skill(
     fresh=True,
 )
 
-# ── knowledge: the six read paths, ingestion, and answers ─────────────────────────────────────────────────────────
+# ── knowledge: the read paths, ingestion, and answers ─────────────────────────────────────────────────────────
 
 
 class DocumentCard(Wire):
@@ -210,6 +210,27 @@ class DocumentRef(Wire):
 class DocumentText(Wire):
     document: DocumentCard
     text: str
+
+
+class PartRead(Wire):
+    """A page, slide or sheet: how much was read of it, how, and what was not."""
+
+    label: str
+    characters: int
+    how: str = ""
+    trouble: str = ""
+
+
+class ChunkKept(Wire):
+    heading_path: tuple[str, ...]
+    part: str
+    text: str
+
+
+class DocumentParts(Wire):
+    document: DocumentCard
+    parts: tuple[PartRead, ...]
+    chunks: tuple[ChunkKept, ...]
 
 
 class DocumentFile(Wire):
@@ -278,6 +299,13 @@ LIST_DOCUMENTS = Skill(
     needs=_READ,
     within=timedelta(seconds=15),
 )
+SHOW_DOCUMENT = Skill(
+    name="knowledge.show_document",
+    takes=DocumentRef,
+    returns=DocumentParts,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
 READ_PATHS = (
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
@@ -285,6 +313,7 @@ READ_PATHS = (
     GET_DOCUMENT_TEXT,
     GET_DOCUMENT,
     LIST_DOCUMENTS,
+    SHOW_DOCUMENT,
 )
 
 

@@ -14,7 +14,7 @@ from mesh.context import unwrap
 from mesh.contracts import ANSWER, GET_DOCUMENT, DocumentCard, DocumentFile, DocumentRef
 from mesh.envelope import Request, new_trace
 from mesh.errors import NotFound
-from mesh.files import GONE, Link
+from mesh.files import GONE, WORD, Link, word_file
 from mesh.ledger import Ledger
 from mesh.links import links
 
@@ -58,17 +58,17 @@ class Downloads:
         turn = await ledger.turn(link.document_id.removeprefix(ANSWER))
         if turn is None or turn.reply is None or turn.recipient != link.client:
             raise NotFound(GONE, detail="no such reply")
-        raw = turn.reply.text.encode()
+        raw = word_file(turn.reply.text)
         card = DocumentCard(
             document_id=link.document_id,
-            name=f"answer-{turn.turn_id[-4:]}.txt",
+            name=f"answer-{turn.turn_id[-4:]}.docx",
             owner=link.client,
             visibility="private",
             size=len(raw),
             chunks=0,
             ingested_at=datetime.fromtimestamp(turn.planned_at, UTC),
         )
-        return DocumentFile(document=card, media_type="text/plain", raw=raw)
+        return DocumentFile(document=card, media_type=WORD, raw=raw)
 
     async def _connected(self) -> Bus:
         async with self._opening:

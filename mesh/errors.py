@@ -54,7 +54,7 @@ class Unreadable(MeshError):
     default = "I couldn't read that file. Please send it as PDF, Word (.docx), Markdown or plain text."
 
     def __init__(self, user_text: str = "", *, detail: str = "", kind: str = "") -> None:
-        """`kind` is the reader's: corrupt, empty, limit, nothing, password or unsupported. It does not cross the bus."""
+        """`kind` is the reader's: corrupt, empty, limit, nothing, password or unsupported. It never crosses the bus."""
         super().__init__(user_text, detail=detail)
         self.kind = kind
 

@@ -29,6 +29,14 @@ def _known_of(kind: type, found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name in names}
 
 
+def is_stop(message: Inbound) -> bool:
+    """Whether they want no more messages. That counts from the moment that it is accepted."""
+    if message.message_id.startswith(NOTICE) or message.kind == "reaction" or message.media:
+        return False
+    command = command_of(message.text, message.button)
+    return command is not None and command.name == "stop"
+
+
 def kind_of(message: Inbound) -> str:
     """What sets a message apart from those around it, so that it is answered by itself: `cancel`, another `command`,
     `media`, `reaction`, or `notice` when the mesh itself wants to say something; empty for plain text."""

@@ -199,7 +199,7 @@ class Lease:
         replies that waited are in this one."""
         fields = {"reason": "it keeps failing", "dead_letter": "1"} if gave_up else {}
         if took:
-            fields["+took"] = str(took)
+            fields["took"] = str(took)
         await self._advance(turn, "planned", "ready", {"reply": reply.model_dump_json(), **fields})
 
     async def silenced(self, turn: TurnRecord, state: str, reason: str) -> None:
@@ -210,8 +210,10 @@ class Lease:
         """The provider does not take it before its person has written again: `text` is put before that reply."""
         await self._advance(turn, "sending", "waiting", {"reason": reason, "+wait": text})
 
-    async def revised(self, turn: TurnRecord, reply: Reply) -> None:
-        await self._advance(turn, "ready", "ready", {"reply": reply.model_dump_json()})
+    async def revised(self, turn: TurnRecord, reply: Reply, *, alone: bool = False) -> None:
+        """`alone`: without the replies that waited, which go on waiting."""
+        fields = {"reply": reply.model_dump_json()} | ({"-": "took"} if alone else {})
+        await self._advance(turn, "ready", "ready", fields)
 
     async def sending(self, turn: TurnRecord) -> None:
         """The intent is stored before the provider is asked."""
@@ -292,6 +294,10 @@ def queue_key(chat: str) -> str:
 
 def overflow_key(chat: str) -> str:
     return f"mesh:chat:{chat}:over"
+
+
+def person_key(client: str) -> str:
+    return f"mesh:person:{client}"
 
 
 def client_key(client: str) -> str:

@@ -19,9 +19,9 @@ from redis.exceptions import RedisError
 from mesh import clock, scripts
 from mesh.bus import enqueue_keys, pack
 from mesh.connections import Batched, answer
-from mesh.contracts import TAKE_TURNS, Line
+from mesh.contracts import TAKE_TURNS, Line, Piece
 from mesh.envelope import MESH, Request, digest, new_trace
-from mesh.incoming import NOTICE, kind_of, pack_inbound, unpack_inbound
+from mesh.incoming import NOTICE, is_stop, kind_of, pack_inbound, unpack_inbound
 from mesh.lease import (
     DEAD,
     DUE,
@@ -38,6 +38,7 @@ from mesh.lease import (
     lease_key,
     message_key,
     overflow_key,
+    person_key,
     queue_key,
     reachable,
     record_of,
@@ -130,6 +131,7 @@ class Ledger:
                     client_key(message.sender),
                     overflow_key(message.chat),
                     CANCELS,
+                    person_key(message.sender),
                 ],
                 [
                     message.message_id,
@@ -143,6 +145,7 @@ class Ledger:
                     *QUEUES,
                     self._caps.chat,
                     self._caps.client,
+                    int(is_stop(message)),
                 ],
             )
         return bool(result)
@@ -183,7 +186,7 @@ class Ledger:
             await self._redis.delete(window_key(chat), waiting_key(chat))
             async for key in self._redis.scan_iter(match=message_key("*"), count=1000):
                 whose, state, turn, body = await answer(self._redis.hmget(key, ["chat", "state", "turn", "body"]))
-                if whose != chat.encode() or (state or b"").decode() not in OUTCOMES:
+                if whose != chat.encode() or (state or b"").decode() not in (*OUTCOMES, "over"):
                     continue
                 left = dataclasses.replace(
                     unpack_inbound(body), text="", fields={}, attachments=(), quoted="", button=""
@@ -195,13 +198,18 @@ class Ledger:
 
     async def said(self, provider_id: str, chat: str) -> Line | None:
         """What a message of this chat said, ours or the person's; None when it is kept no more, or of another chat."""
+        message = await self.message(provider_id)
+        if message:
+            return Line(who="person", text=message.text) if message.chat == chat and message.text else None
+        turn = await self.turn_of(provider_id, chat)
+        return Line(who="mesh", text=turn.reply.text) if turn and turn.reply else None
+
+    async def turn_of(self, provider_id: str, chat: str) -> TurnRecord | None:
+        """The turn of this chat that a message, ours or the person's, belongs to."""
         with reachable():
             turn_id = await self._redis.get(sent_keys(provider_id)[0])
-        if turn_id is None:
-            message = await self.message(provider_id)
-            return Line(who="person", text=message.text) if message and message.chat == chat and message.text else None
-        turn = await self.turn(turn_id.decode())
-        return Line(who="mesh", text=turn.reply.text) if turn and turn.chat == chat and turn.reply else None
+        turn = await self.turn(turn_id.decode() if turn_id else provider_id)
+        return turn if turn and turn.chat == chat else None
 
     async def message(self, message_id: str) -> Inbound | None:
         with reachable():
@@ -264,7 +272,9 @@ class Ledger:
         with reachable():
             return bool(await self._redis.exists(sent_keys(provider_id)[0]))
 
-    async def notify(self, chat: str, text: str, key: str, *, template: str = "") -> bool:
+    async def notify(
+        self, chat: str, text: str, key: str, *, template: str = "", piece: Piece | None = None, times: int = 0
+    ) -> bool:
         """The mesh writes first: what is said goes the way of a reply, in the chat's order and once for each `key`."""
         sender, _, recipient = chat.partition("|")
         notice = Inbound(
@@ -272,7 +282,7 @@ class Ledger:
             sender=recipient,
             recipient=sender,
             text=text,
-            fields={"Template": template} if template else {},
+            fields=_noted(piece or Piece(text=text, template=template), times),
         )
         return await self.accept(notice)
 
@@ -361,6 +371,12 @@ def _turn_request(chat: str, key: str) -> Request:
         key=digest(chat, key),
         deadline=clock.now() + TURN_JOB_S,
     )
+
+
+def _noted(piece: Piece, times: int) -> dict[str, str]:
+    """What a notice is sent as, where a text says too little, and how often it was sent before."""
+    fields = {"Piece": piece.model_dump_json()} if piece.template or piece.document_id else {}
+    return {**fields, "Times": str(times)} if times else fields
 
 
 def _accepted(body: bytes, at: float, turn_id: str, fields: dict[bytes, bytes]) -> Accepted:

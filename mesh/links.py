@@ -25,6 +25,8 @@ KEY_BYTES = 32
 FOR = timedelta(minutes=15)
 LONGEST = 600
 """Characters of a token: nothing that we have made is longer."""
+SHOWN = 40
+"""Characters of a name in a link, which is to fit into a message."""
 
 
 class Links:
@@ -38,6 +40,8 @@ class Links:
         link; what is sent is named by the document."""
         body = _text(json.dumps([document_id, client, int(clock.now() + seconds)]).encode())
         shown = readable(name).replace("/", "_").strip(".") or "file"
+        stem, dot, extension = shown.rpartition(".")
+        shown = f"{stem[:SHOWN]}{dot}{extension[:SHOWN]}"  # nine characters of an address may be one of a name
         return f"{PATH}/{body}.{_text(self._signature(body))}/{quote(shown, safe='')}"
 
     def read(self, token: str) -> Link:

@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from mesh.connections import answer
-from mesh.lease import reachable
+from mesh.lease import person_key, reachable
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,8 +26,10 @@ class Person:
     """The message that asked for either of the two: it is answered all the same, also after a crash."""
     answered_by: str = ""
     """The last message of theirs that a skill answered: what `/why` tells of."""
+    answered_at: float = 0.0
     document_id: str = ""
     """The document that was spoken of last: what `that file` means."""
+    document_at: float = 0.0
 
     @property
     def silence(self) -> str:
@@ -43,7 +45,7 @@ class People:
 
     async def of(self, client: str) -> Person:
         with reachable():
-            found = await answer(self._redis.hgetall(_key(client)))
+            found = await answer(self._redis.hgetall(person_key(client)))
         noted = {name.decode(): value.decode() for name, value in found.items()}
         kinds = {each.name: float if each.name.endswith("_at") else str for each in dataclasses.fields(Person)}
         known: dict[str, Any] = {name: kinds[name](value) for name, value in noted.items() if name in kinds}
@@ -52,17 +54,15 @@ class People:
     async def note(self, client: str, **what: str | float) -> None:
         """Fields of `Person`."""
         with reachable():
-            await answer(self._redis.hset(_key(client), mapping={name: str(value) for name, value in what.items()}))
+            await answer(
+                self._redis.hset(person_key(client), mapping={name: str(value) for name, value in what.items()})
+            )
 
     async def handed_over(self) -> list[str]:
         """Who is in a human's hands."""
         with reachable():
-            keys = [key async for key in self._redis.scan_iter(match=_key("*"), count=500)]
+            keys = [key async for key in self._redis.scan_iter(match=person_key("*"), count=500)]
             times = [await answer(self._redis.hget(key, "handed_over_at")) for key in keys]
         return sorted(
-            key.decode().removeprefix(_key("")) for key, time in zip(keys, times, strict=True) if float(time or 0)
+            key.decode().removeprefix(person_key("")) for key, time in zip(keys, times, strict=True) if float(time or 0)
         )
-
-
-def _key(client: str) -> str:
-    return f"mesh:person:{client}"

@@ -150,11 +150,12 @@ class Transcriber(Protocol):
 @dataclass(frozen=True, slots=True)
 class Part:
     """One page, slide or sheet, or the whole of a text file. `trouble` names what of it could not be read, and why; its
-    text may be empty or not."""
+    text may be empty or not. `how` it was read: "ocr", "partly ocr", or empty for text that was there as text."""
 
     label: str
     text: str
     trouble: str = ""
+    how: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +380,8 @@ class Channel(Protocol):
 
     limit: int
     """The longest text, in characters."""
+    files: frozenset[str]
+    """Endings of the names of files that it can show, such as `.pdf`. Others come as a link in a text."""
 
     async def send(self, *, sender: str, recipient: str, text: str, link: str = "", template: str = "") -> str:
         """Returns the provider's id. `link` is the public address of a file to be shown, with a text that may be empty;

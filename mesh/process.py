@@ -22,10 +22,16 @@ from mesh.settings import SIMULATED_SID, Settings, load
 
 if TYPE_CHECKING:
     import uvicorn
+    from redis.asyncio import Redis
+
+    from mesh.gateway.meta import MetaWebhooks
+    from mesh.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+META_PIECES = 512
+"""In which a body of Meta's may come, which is up to 3 MB."""
 
 GATEWAY, DASHBOARD = "gateway", "dashboard"
 LISTENER = "ADIYAN_LISTENER_FD"
@@ -42,7 +48,7 @@ def _gateway_settings() -> Settings:
     store, which would double the gateway's start."""
     settings = load()
     supervised = LISTENER in os.environ  # and then its environment is that of the mesh
-    complete = settings.redis_url and settings.twilio_auth_token and settings.public_url
+    complete = settings.redis_url and (settings.twilio_auth_token or settings.meta_app_secret) and settings.public_url
     if complete and (supervised or not (settings.adiyan_home / "mesh.json").exists()):
         return settings
     return _joined(GATEWAY)
@@ -119,7 +125,7 @@ async def _gateway(settings: Settings) -> None:
     from mesh.connections import connect
     from mesh.downloads import Downloads
     from mesh.gateway.app import create_app
-    from mesh.gateway.door import configured, listening
+    from mesh.gateway.door import Bounds, configured, listening
     from mesh.gateway.files import Files
     from mesh.ledger import Caps, Ledger
 
@@ -135,15 +141,30 @@ async def _gateway(settings: Settings) -> None:
         account_sid=settings.twilio_account_sid,
         numbers=settings.numbers,
         files=files,
+        meta=_meta_webhooks(settings, ledger, redis) if settings.meta_access_token else None,
     )
     gc.freeze()  # nothing of what was imported is ever garbage: no collection has to look through it
     try:
-        config = configured(app, host=settings.gateway_host, port=settings.gateway_port)
+        bounds = Bounds(pieces=META_PIECES) if settings.meta_access_token else Bounds()
+        config = configured(app, host=settings.gateway_host, port=settings.gateway_port, bounds=bounds)
         await _serve(config, listening(config, _inherited()))
     finally:
         await downloads.close()
         await ledger.close()
         await redis.aclose()
+
+
+def _meta_webhooks(settings: Settings, ledger: Ledger, redis: Redis) -> MetaWebhooks:
+    from mesh.adapters.meta_echoes import Echoes
+    from mesh.gateway.meta import MetaWebhooks
+
+    return MetaWebhooks(
+        ledger,
+        Echoes(redis),
+        app_secret=settings.meta_app_secret,
+        verify_token=settings.meta_verify_token,
+        numbers={its: number for number, its in settings.meta_ids.items()},
+    )
 
 
 async def _dashboard(settings: Settings) -> None:

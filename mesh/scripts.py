@@ -16,15 +16,19 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 """
 
-# KEYS: message, chat's queue, due, recent, job, arq's queue, bell, client's chats, overflow, cancel channel.
+# KEYS: message, chat's queue, due, recent, job, arq's queue, bell, client's chats, overflow, cancel channel, person.
 # ARGV: message id, chat, body, kind, kept ms, job id, job, job's life ms, queue prefix, queue suffix, most in a chat,
-# most of a client. 0: known already; 1: taken in; 2: over the cap, and the one that will tell so; 3: over the cap.
+# most of a client, whether it is STOP. 0: known already; 1: taken in; 2: over the cap, and the one that will tell so;
+# 3: over the cap. STOP counts at once: what was asked before it may be answered no more, and no cap is in its way.
 ACCEPT = (
     (
         NOW
         + """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 local kind, state, result = ARGV[4], 'accepted', 1
+if ARGV[13] == '1' and tonumber(redis.call('HGET', KEYS[11], 'opted_out_at') or '0') == 0 then
+  redis.call('HSET', KEYS[11], 'opted_out_at', now / 1000, 'silenced_by', ARGV[1])
+end
 local waiting = redis.call('LLEN', KEYS[2])
 if waiting >= tonumber(ARGV[11]) then
   kind = 'over'
@@ -212,7 +216,8 @@ return {turn, redis.call('HGETALL', key)}
 
 # KEYS: lease, queue, turn. ARGV: token, message prefix, turn id, quiet ms, most messages of one turn, most times. Takes
 # what was written meanwhile into a turn whose reply is not under way yet, and has it planned again: all of it up to a
-# /cancel, or else what was written since it was planned. How many were taken.
+# /cancel, but for commands and notices, which stand for themselves (STOP, then /cancel); or else what was written since
+# it was planned. How many were taken.
 GATHER = (
     NOW
     + HELD
@@ -222,10 +227,11 @@ local state, messages, merges, planned_n, part = unpack(redis.call('HMGET', KEYS
 if (state ~= 'planned' and state ~= 'ready') or (part or '0') ~= '0' then return 0 end
 messages = messages or ARGV[3]
 local waiting = redis.call('LRANGE', KEYS[2], 0, ARGV[5] - 1)
-local newer, cancel = {}, 0
+local newer, alone, cancel = {}, {}, 0
 for i, id in ipairs(waiting) do
   local kind, n = unpack(redis.call('HMGET', ARGV[2] .. id, 'kind', 'n'))
   newer[i] = (kind or '') == '' and tonumber(n or '0') > tonumber(planned_n or '0')
+  alone[i] = kind == 'command' or kind == 'notice'
   if kind == 'cancel' and cancel == 0 then cancel = i end
 end
 local taken = cancel
@@ -233,14 +239,19 @@ if cancel == 0 and ARGV[4] ~= '0' and tonumber(merges or '0') < tonumber(ARGV[6]
   while newer[taken + 1] do taken = taken + 1 end
 end
 if taken == 0 then return 0 end
-for i = 1, taken do
-  messages = messages .. '\\n' .. waiting[i]
-  redis.call('HSET', ARGV[2] .. waiting[i], 'turn', ARGV[3])
-end
 redis.call('LTRIM', KEYS[2], taken, -1)
+for i = taken, 1, -1 do
+  if alone[i] then redis.call('LPUSH', KEYS[2], waiting[i]) end
+end
+for i = 1, taken do
+  if not alone[i] then
+    messages = messages .. '\\n' .. waiting[i]
+    redis.call('HSET', ARGV[2] .. waiting[i], 'turn', ARGV[3])
+  end
+end
 redis.call('HSET', KEYS[3], 'messages', messages, 'state', 'planned', 'claims', 0, 'planned_at', now, 'planned_n',
   redis.call('GET', 'mesh:accepted') or '0')
-redis.call('HDEL', KEYS[3], 'reply')
+redis.call('HDEL', KEYS[3], 'reply', 'took')
 redis.call('HINCRBY', KEYS[3], 'merges', 1)
 if cancel > 0 then redis.call('HSET', KEYS[3], 'kind', 'cancelled') end
 return taken
@@ -252,8 +263,9 @@ ONCE = HELD + "return redis.call('HSETNX', KEYS[2], ARGV[2], 1)"
 
 # KEYS: lease, turn, current turn, window, dead, sent index, what came too early, undelivered, what waits.
 # ARGV: token, from, to, kept ms, ended 1/0, lines kept, turn id, message prefix, then field-value pairs. Instead of a
-# field: `+line` a line of the conversation, `-` a field that goes, `+sent` which part was
-# sent, and as what, `+wait` what waits for the person's next message, `+took` how much of that goes out with this turn.
+# field: `+line` a line of the conversation, `-` a field that goes, `+sent` which part was sent, and as what, `+wait`
+# what waits for the person's next message. A turn's field `took` says how much of what waits is in its reply; that much
+# waits no longer once a part of it is sent.
 ADVANCE = (
     NOW
     + DELIVER
@@ -261,19 +273,24 @@ ADVANCE = (
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if redis.call('HGET', KEYS[2], 'state') ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], 'state', ARGV[3], ARGV[3] .. '_at', now)
+local function said_what_waited()
+  local took = redis.call('HGET', KEYS[2], 'took')
+  if took then redis.call('LTRIM', KEYS[9], took, -1) end
+  redis.call('HDEL', KEYS[2], 'took')
+end
 for i = 9, #ARGV, 2 do
   if ARGV[i] == '+line' then
     redis.call('RPUSH', KEYS[4], ARGV[i + 1])
   elseif ARGV[i] == '-' then
     redis.call('HDEL', KEYS[2], ARGV[i + 1])
   elseif ARGV[i] == '+wait' then
+    said_what_waited()
     redis.call('RPUSH', KEYS[9], ARGV[i + 1])
     redis.call('PEXPIRE', KEYS[9], ARGV[4])
     redis.call('HSET', KEYS[2], 'waits', '1')
-  elseif ARGV[i] == '+took' then
-    redis.call('LTRIM', KEYS[9], ARGV[i + 1], -1)
   elseif ARGV[i] == '+sent' then
     local part, id = string.match(ARGV[i + 1], '^(%d+) (.+)$')
+    said_what_waited()
     redis.call('SET', KEYS[6], ARGV[7], 'PX', ARGV[4])
     redis.call('HSET', KEYS[2], 'provider_id', id, 'piece:' .. id, part)
     redis.call('HDEL', KEYS[2], 'delivery', 'delivery_rank', 'delivery_error')

@@ -26,6 +26,9 @@ SIMULATED_SID = "AC" + "0" * 32
 """The account of the simulated Twilio."""
 IDENTITY = re.compile(r"\+[1-9][0-9]{6,14}|whatsapp:[A-Za-z0-9._-]{3,128}")
 
+META_SETTINGS = ("meta_access_token", "meta_app_secret", "meta_verify_token", "meta_phone_number_id", "meta_number")
+META_ID = re.compile(r"[0-9]{5,32}")
+
 
 class Settings(BaseSettings):
     """Each name below may be set in `config/mesh.yaml`, or in upper case in the environment."""
@@ -69,6 +72,17 @@ class Settings(BaseSettings):
         "one replaces the other.",
     )
     twilio_api_base: str = "https://api.twilio.com"
+    meta_access_token: str = Field(default="", description="Set, with those below: Meta's Cloud API, and no Twilio.")
+    meta_app_secret: str = Field(default="", description="Of the app; it signs the webhooks.")
+    meta_verify_token: str = Field(
+        default="", description="A word of your own, told to Meta together with the address."
+    )
+    meta_phone_number_id: str = Field(default="", description="Meta's id of meta_number.")
+    meta_number: str = ""
+    meta_numbers: str = Field(
+        default="", description="Further numbers of ours, each as +15551230001=106540352242922, with spaces between."
+    )
+    meta_api_base: str = "https://graph.facebook.com/v25.0"
     public_url: str = Field(default="", description="The address that the provider calls, exactly as configured there.")
     gateway_host: str = "127.0.0.1"
     gateway_port: int = Field(default=8080, ge=0, le=65535, description="0, or a busy one: another is picked.")
@@ -109,6 +123,11 @@ class Settings(BaseSettings):
         description="The provider's id (ContentSid) of a text that may be sent when somebody wrote more than 24 hours "
         "ago: {{1}} says that an answer waits. Empty: it waits for their next message without one.",
     )
+    document_buttons: str = Field(
+        default="",
+        description="The provider's id (ContentSid) of a text with quick replies, whose payloads are commands such as "
+        "cmd:private: {{1}} is the confirmation of a document. Empty: it comes without buttons.",
+    )
     log_level: str = "INFO"
 
     _yaml: ClassVar[Path | None] = None
@@ -131,7 +150,43 @@ class Settings(BaseSettings):
     @property
     def numbers(self) -> tuple[str, ...]:
         """All of ours, the first one first."""
+        if self.meta_access_token:
+            return tuple(self.meta_ids)
         return tuple(dict.fromkeys((self.twilio_number, *self.twilio_numbers.split())))
+
+    @property
+    def number(self) -> str:
+        """The one of ours from which the mesh writes first."""
+        return self.numbers[0]
+
+    @property
+    def meta_ids(self) -> dict[str, str]:
+        """Our numbers at Meta, and its ids of them."""
+        further = (each.partition("=") for each in self.meta_numbers.split())
+        return {self.meta_number: self.meta_phone_number_id, **{number: its for number, _, its in further}}
+
+    @field_validator("meta_number")
+    @classmethod
+    def _is_number(cls, value: str) -> str:
+        if value and not IDENTITY.fullmatch(value):
+            raise ValueError("is not a number such as +15551230001")
+        return value
+
+    @field_validator("meta_phone_number_id")
+    @classmethod
+    def _is_id(cls, value: str) -> str:
+        if value and not META_ID.fullmatch(value):
+            raise ValueError("is not an id of Meta's such as 106540352242922: it is not the number itself")
+        return value
+
+    @field_validator("meta_numbers")
+    @classmethod
+    def _are_numbers_with_ids(cls, value: str) -> str:
+        for each in value.split():
+            number, _, its = each.partition("=")
+            if not IDENTITY.fullmatch(number) or not META_ID.fullmatch(its):
+                raise ValueError(f"{each!r} is not a number and its id, such as +15551230001=106540352242922")
+        return value
 
     @field_validator("log_level")
     @classmethod
@@ -156,7 +211,7 @@ class Settings(BaseSettings):
             raise ValueError("names no host")
         return value
 
-    @field_validator("qdrant_url", "ollama_host", "speech_url", "public_url", "twilio_api_base")
+    @field_validator("qdrant_url", "ollama_host", "speech_url", "public_url", "twilio_api_base", "meta_api_base")
     @classmethod
     def _is_http(cls, value: str) -> str:
         if value:
@@ -171,7 +226,7 @@ class Settings(BaseSettings):
                 "mongodb_uri",
                 "qdrant_url",
                 "ollama_host",
-                "twilio_account_sid",
+                *(() if self.meta_access_token else ("twilio_account_sid",)),
                 "public_url",
             ):
                 if not getattr(self, name):
@@ -180,6 +235,19 @@ class Settings(BaseSettings):
             raise ValueError("twilio_auth_token (TWILIO_AUTH_TOKEN) must be set together with twilio_account_sid")
         if self.twilio_account_sid and not self.public_url:
             raise ValueError("public_url (PUBLIC_URL) must be set together with twilio_account_sid")
+        return self
+
+    @model_validator(mode="after")
+    def _meta_is_complete(self) -> Settings:
+        given = [name for name in META_SETTINGS if getattr(self, name)]
+        if given and self.twilio_account_sid:
+            raise ValueError(
+                f"{given[0]} ({given[0].upper()}) and twilio_account_sid (TWILIO_ACCOUNT_SID) are both set: a mesh "
+                "writes through one provider, so clear those of the other"
+            )
+        for name in (*META_SETTINGS, "public_url") if given else ():
+            if not getattr(self, name):
+                raise ValueError(f"{name} ({name.upper()}) must be set together with {given[0]}")
         return self
 
     @model_validator(mode="after")

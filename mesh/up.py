@@ -20,7 +20,7 @@ from mesh.embedded import parts
 from mesh.embedded.supervisor import Part, Supervisor, free_port, listen, runs
 from mesh.errors import MeshError
 from mesh.process import DASHBOARD, GATEWAY, LISTENER
-from mesh.settings import SIMULATED_SID, Settings, load
+from mesh.settings import META_SETTINGS, SIMULATED_SID, Settings, load
 from mesh.wiring import open_roster
 
 RECORD = "mesh.json"
@@ -30,6 +30,7 @@ STORES = ("redis_url", "mongodb_uri")
 AGENT_NEEDS = (*STORES, "qdrant_url", "ollama_host", "twilio_account_sid")
 NEEDS = {GATEWAY: ("redis_url", "twilio_auth_token", "public_url"), DASHBOARD: ("redis_url",)}
 """Of the processes that are no agent."""
+SECRETS = ("TWILIO_AUTH_TOKEN", "META_ACCESS_TOKEN", "META_APP_SECRET", "META_VERIFY_TOKEN")
 
 Tell = Callable[[str], None]
 
@@ -136,7 +137,7 @@ class Mesh:
     async def _start_channel(self, environment: dict[str, str], gateway: str) -> str:
         """The simulated Twilio stands in while no account is configured."""
         environment["PUBLIC_URL"] = self._settings.public_url or gateway
-        if self._settings.twilio_account_sid:
+        if self._settings.twilio_account_sid or self._settings.meta_access_token:
             return ""
         port = free_port()
         address = f"http://127.0.0.1:{port}"
@@ -161,7 +162,9 @@ def running_settings(*needs: str) -> tuple[Settings, str]:
     settings = load()
     record = settings.adiyan_home / RECORD
     joined = _read(record)
-    missing = [name for name in (needs or STORES) if not getattr(settings, name)]
+    has_meta = bool(settings.meta_access_token)
+    asked = [name for name in needs or STORES if not (has_meta and name.startswith("twilio_"))]
+    missing = [name for name in asked if not getattr(settings, name)]
     if joined is None:
         if missing:
             raise NotRunning(
@@ -192,9 +195,10 @@ def _run(name: str) -> tuple[str, ...]:
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """Every setting, so that the processes have exactly those of the mesh that starts them."""
-    values = {name.upper(): str(value) for name, value in settings.model_dump(mode="json").items()}
-    return {name: value for name, value in values.items() if value}
+    """Every setting, so that the processes have exactly those of the mesh that starts them: Meta's also when they are
+    empty, since they may be set around it, as around `adiyan demo`."""
+    values = {name: str(value) for name, value in settings.model_dump(mode="json").items()}
+    return {name.upper(): value for name, value in values.items() if value or name in META_SETTINGS}
 
 
 def _lower(environment: dict[str, str]) -> dict[str, str]:
@@ -213,8 +217,9 @@ def _write_private(record: Path, started: Started) -> None:
     temporary = record.with_suffix(".tmp")
     temporary.touch(mode=0o600)
     environment = dict(started.environment)
-    if not started.phone:  # a real account's secret is not copied: who joins has it configured, too
-        environment.pop("TWILIO_AUTH_TOKEN", None)
+    if not started.phone:  # a real account's secrets are not copied: who joins has them configured, too
+        for name in SECRETS:
+            environment.pop(name, None)
     content = {
         "pid": os.getpid(),
         "environment": environment,

@@ -113,6 +113,21 @@ class Parts:
         )
 
     def channel(self) -> Channel:
+        """Meta's when it is configured, Twilio's otherwise: `Settings` takes no more than one of them."""
+        return self._meta() if self.settings.meta_access_token else self._twilio()
+
+    def _meta(self) -> Channel:
+        from mesh.adapters.meta import MetaChannel
+        from mesh.adapters.meta_echoes import Echoes
+
+        chosen = self.settings
+        channel = MetaChannel(
+            chosen.meta_access_token, chosen.meta_ids, Echoes(self.bus.redis), api_base=chosen.meta_api_base
+        )
+        self._open.push_async_callback(channel.close)
+        return channel
+
+    def _twilio(self) -> Channel:
         from mesh.adapters.twilio import TwilioChannel
 
         chosen = self.settings

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import PurePosixPath
 
 from agents.knowledge.answering import Extract
+from agents.knowledge.chunking import chunk
 from agents.knowledge.library import Hit, Library, open_library
 from agents.knowledge.replying import reply
 from agents.knowledge.units import Candidate
@@ -22,12 +24,15 @@ from mesh.contracts import (
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
     SET_VISIBILITY,
+    SHOW_DOCUMENT,
     Answer,
     Ask,
+    ChunkKept,
     DocumentCard,
     DocumentCards,
     DocumentFile,
     DocumentName,
+    DocumentParts,
     DocumentRef,
     DocumentText,
     Findings,
@@ -35,6 +40,7 @@ from mesh.contracts import (
     Ingest,
     Ingested,
     Nothing,
+    PartRead,
     Search,
     SearchWithin,
     Source,
@@ -73,6 +79,21 @@ async def get_document_text(wanted: DocumentRef, ctx: Context[Library]) -> Docum
     text = "\n\n".join(part.text for part in document.parts if part.text)
     _check_size(document, len(text.encode()))
     return DocumentText(document=_card(document), text=text)
+
+
+@agent.handles(SHOW_DOCUMENT)
+async def show_document(wanted: DocumentRef, ctx: Context[Library]) -> DocumentParts:
+    document = await ctx.own.text(ctx.grant, wanted.document_id)
+    _check_size(document, 2 * sum(len(part.text.encode()) for part in document.parts))
+    chunks = await asyncio.to_thread(chunk, document.name, document.parts)
+    return DocumentParts(
+        document=_card(document),
+        parts=tuple(
+            PartRead(label=part.label, characters=len(part.text), how=part.how, trouble=part.trouble)
+            for part in document.parts
+        ),
+        chunks=tuple(ChunkKept(heading_path=each.heading_path, part=each.part, text=each.text) for each in chunks),
+    )
 
 
 @agent.handles(GET_DOCUMENT)

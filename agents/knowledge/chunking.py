@@ -22,6 +22,10 @@ SIZE = 800
 OVERLAP = 100
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 WORD = frozenset({".docx", ".docm", ".dotx", ".dotm"})
+SLIDES = frozenset({".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"})
+SHEETS = frozenset({".xlsx", ".xlsm", ".xltx", ".xltm"})
+PAGES = frozenset({".html", ".htm", ".xhtml", ".xht", ".epub"})
+MAILS = frozenset({".eml", ".msg", ".mht", ".mhtml"})
 
 _NEWLINE = re.compile(r"\r\n?|\n")  # as markdown-it counts lines
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:.*\n)*?---[ \t]*(?:\n|\Z)")
@@ -36,7 +40,7 @@ _LEAD = 100
 
 def has_headings(name: str) -> bool:
     """Markdown, and what is read as such: the headings are the author's own."""
-    return PurePosixPath(name).suffix.lower() in MARKDOWN | WORD
+    return PurePosixPath(name).suffix.lower() in MARKDOWN | WORD | SLIDES | SHEETS | PAGES | MAILS
 
 
 def chunk(name: str, parts: Sequence[Part]) -> list[Chunk]:

@@ -14,7 +14,8 @@ from mesh.errors import Unreadable
 from mesh.ports import Part
 
 LARGEST = 20 << 20
-WITHIN = 60.0
+WITHIN = 360.0
+"""With OCR; without it, the child is ended after a minute of work."""
 
 _CHILD = (sys.executable, "-I", str(Path(__file__).with_name("parse_child.py")))
 
@@ -34,7 +35,8 @@ async def parse(name: str, raw: bytes, *, within: float = WITHIN, child: Sequenc
     if len(raw) > LARGEST:
         raise Unreadable(
             f"{name} is too large ({len(raw) / (1 << 20):.0f} MB); I can take up to {LARGEST >> 20} MB. "
-            "Please split it, or send the pages that matter."
+            "Please split it, or send the pages that matter.",
+            kind="limit",
         )
     process = await asyncio.create_subprocess_exec(
         *child,
@@ -50,6 +52,7 @@ async def parse(name: str, raw: bytes, *, within: float = WITHIN, child: Sequenc
         raise Unreadable(
             f"{name} took too long to read. Please split it, or save it as a simpler PDF and send that.",
             detail=f"stopped after {within:.0f} s",
+            kind="limit",
         ) from error
     finally:
         await _end(process)
@@ -57,6 +60,7 @@ async def parse(name: str, raw: bytes, *, within: float = WITHIN, child: Sequenc
         raise Unreadable(
             f"{name} could not be read: it is damaged, or too complex. Please save it again as PDF or plain text.",
             detail=f"the parser ended with {process.returncode}: {complaint[-200:].decode(errors='replace')}",
+            kind="limit" if (process.returncode or 0) < 0 or b"MemoryError" in complaint[-2000:] else "corrupt",
         )
     return _understood(output)
 
@@ -64,7 +68,7 @@ async def parse(name: str, raw: bytes, *, within: float = WITHIN, child: Sequenc
 def _understood(output: bytes) -> Parsed:
     answer = json.loads(output)
     if sentence := answer.get("unreadable"):
-        raise Unreadable(sentence)
+        raise Unreadable(sentence, kind=answer["kind"])
     return Parsed(answer["media_type"], tuple(Part(*part) for part in answer["parts"]))
 
 

@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 MOST_SKILLS = 4
 """How many skills may be asked before it is said that the answer is not known."""
 INJECTED = 2
+DRAFTED_S = 900.0
+"""No turn is drafted for longer."""
 SWEEP_EVERY_S = 2.0
 OVERDUE_S = 3.0
 
@@ -66,6 +68,7 @@ class Desk:
     cards: Cards
     transcriber: Transcriber | None = None
     greets: bool = True
+    document_buttons: str = ""
 
 
 @asynccontextmanager
@@ -74,7 +77,7 @@ async def open_desk(parts: Parts) -> AsyncIterator[Desk]:
     patience = Patience(still_working=chosen.still_working_seconds, turn=chosen.turn_seconds)
     channel = parts.channel()
     people = parts.people()
-    alerts = Alerts(ledger, parts.counters(), people, number=chosen.twilio_number, owner=chosen.system_owner)
+    alerts = Alerts(ledger, parts.counters(), people, number=chosen.number, owner=chosen.system_owner)
     links = parts.links()
 
     async def link_of(piece: Piece, client: str) -> str:
@@ -94,7 +97,8 @@ async def open_desk(parts: Parts) -> AsyncIterator[Desk]:
         catching_up = keep_catching_up(ledger, channel, first, chosen.catch_up_seconds, *others)
         beside.append(asyncio.create_task(catching_up, name="catching up"))
     try:
-        yield Desk(driver, sender, router, Cards(parts.bus.redis, roster.agents), parts.transcriber(), chosen.greet)
+        cards = Cards(parts.bus.redis, roster.agents)
+        yield Desk(driver, sender, router, cards, parts.transcriber(), chosen.greet, chosen.document_buttons)
     finally:
         for task in beside:
             task.cancel()
@@ -120,19 +124,34 @@ async def clear_to_send(_: Nothing, ctx: Context[Desk]) -> Nothing:
 async def converse(turn: Turn, ctx: Context[Desk]) -> Reply:
     people, client = ctx.own.sender.people, ctx.grant.client
     person = await people.of(client)
-    language = spoken_by(person, turn.text)
+    language = spoken_by(person, _own_words(turn) if person.language else turn.text)
     reply = await _reply(turn, person, language, ctx)
     noted: dict[str, str | float] = {}
     if language != person.language:
         noted["language"] = language
     if reply.skill:
-        noted["answered_by"] = turn.message_id
-    if ctx.own.greets and person.greeted_by in ("", turn.message_id):
+        noted |= {"answered_by": turn.message_id, "answered_at": time.time()}
+    if ctx.own.greets and await _to_be_greeted(person, turn, ctx.own.sender.ledger):
         noted |= {"greeted_by": turn.message_id, "greeted_at": time.time()}
         reply = _prefixed(reply, say("first_contact", language, days=KEPT_DAYS))
     if noted:
         await people.note(client, **noted)
     return reply
+
+
+def _own_words(turn: Turn) -> str:
+    """HELP is the same word in every language, and a file's name may be in any."""
+    return "" if turn.files or command_of(turn.text, turn.button) else turn.text
+
+
+async def _to_be_greeted(person: Person, turn: Turn, ledger: Ledger) -> bool:
+    """A greeting whose draft was not sent, since they wrote on, is still to be given: the turn is the same."""
+    if person.greeted_by in ("", turn.message_id):
+        return True
+    if time.time() - person.greeted_at > DRAFTED_S:
+        return False
+    now, then = [await ledger.turn(each) for each in (turn.message_id, person.greeted_by)]
+    return now is not None and then is not None and now.turn_id == then.turn_id
 
 
 def _prefixed(reply: Reply, text: str) -> Reply:
@@ -146,20 +165,30 @@ async def _reply(turn: Turn, person: Person, language: str, ctx: Context[Desk]) 
     if command and command.name in COMMANDS:
         return await obey(Order(command, turn, person, language, sender.ledger, sender.people, sender.alerts), ctx)
     if turn.kind == "document" and turn.files:
-        confirmed = await taken_in(turn, language, ctx, sender.channel, sender.people)
-        return _prefixed(await _answer(turn, language, ctx), confirmed.text) if turn.text.strip() else confirmed
+        confirmed = await taken_in(turn, language, ctx, sender.channel, sender.people, ctx.own.document_buttons)
+        return await _answered_too(confirmed, turn, language, ctx) if turn.text.strip() else confirmed
     if turn.kind == "audio" and turn.files:
         said = await heard(turn, language, sender.channel, ctx.own.transcriber)
         if isinstance(said, Reply):
             return said
         asked = turn.model_copy(update={"text": said})
-        quoted = say("voice_heard", language, text=said)
-        return _prefixed(await _answer(asked, spoken_by(person, said), ctx), quoted)
+        quoted = Reply(text=say("voice_heard", language, text=said))
+        return await _answered_too(quoted, asked, spoken_by(person, said), ctx)
     word = noted(turn, language)
     if word and not (turn.kind in ("image", "video") and turn.text.strip()):
         return word
     reply = await _answer(turn, language, ctx)
     return _prefixed(reply, word.text) if word else reply
+
+
+async def _answered_too(first: Reply, turn: Turn, language: str, ctx: Context[Desk]) -> Reply:
+    """What was done with a file is said, whatever becomes of the question beside it."""
+    try:
+        answer = await _answer(turn, language, ctx)
+    except MeshError as error:
+        answer = Reply(text=say_error(error.code, error.user_text, language), steps=(f"answer {error.code}",))
+    together = _prefixed(answer, first.text)
+    return together.model_copy(update={"sources": (*first.sources, *answer.sources)})
 
 
 async def _answer(turn: Turn, language: str, ctx: Context[Desk]) -> Reply:

@@ -36,7 +36,8 @@ class Alerts:
         await self._tell("owner_refused", code, code=code, what=_person(chat))
 
     async def wants_human(self, client: str, turn: str) -> None:
-        await self._tell("owner_human", turn, chat=client)
+        """Never held back: they were told that a person comes."""
+        await self._tell("owner_human", turn, held_back=False, chat=client)
 
     async def unanswered(self) -> None:
         """Counts one; tells when there are many."""
@@ -47,12 +48,12 @@ class Alerts:
         if count >= UNANSWERED:
             await self._tell("owner_unanswered", "", count=count)
 
-    async def _tell(self, key: str, about: str, **values: object) -> None:
+    async def _tell(self, key: str, about: str, *, held_back: bool = True, **values: object) -> None:
         try:
             if not await self._counters.first(f"told {key} {about}", HOUR_S):
                 return
             told = await self._counters.count("told", HOUR_S)
-            if told > MOST_AN_HOUR:
+            if told > MOST_AN_HOUR and held_back:
                 log.warning("! the owner is not told any more in this hour: %s", key)
                 return
             language = (await self._people.of(self.owner)).language

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import PurePosixPath
 from typing import Any
 
-from agents.orchestrator.commanding import who_sees
+from agents.orchestrator.commanding import source_of, who_sees
 from mesh.catalogue import say, say_error
 from mesh.context import Context
-from mesh.contracts import INGEST, Ingest, Ingested, Reply, SentFile, Turn
-from mesh.errors import MeshError, NotFound, Unreadable
+from mesh.contracts import INGEST, DocumentCard, Ingest, Ingested, Piece, Reply, SentFile, Turn
+from mesh.errors import Crashed, MeshError, NotFound, TimedOut, Unavailable
 from mesh.people import People
 from mesh.ports import Attachment, Channel, Media, Transcriber
 
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_BYTES = 16 << 20
 """What WhatsApp carries at Twilio."""
+PATIENCE_S = 900.0
 UNREAD_SHOWN = 5
 """Parts of a document that could not be read and are told one by one."""
 _WORDS = {
@@ -28,26 +30,40 @@ _WORDS = {
 }
 
 
-async def taken_in(turn: Turn, language: str, ctx: Context[Any], channel: Channel, people: People) -> Reply:
-    """Documents, into the sender's own knowledge."""
+async def taken_in(
+    turn: Turn, language: str, ctx: Context[Any], channel: Channel, people: People, buttons: str = ""
+) -> Reply:
+    """Documents, into the sender's own knowledge. `buttons` is the provider's id of a text with quick replies."""
     if not ctx.grant.covers(INGEST.needs):
         return Reply(text=say("may_not_add_documents", language))
-    texts = [await _taken_in(file, turn, language, ctx, channel, people) for file in turn.files]
-    return Reply(text="\n\n".join(texts), steps=(INGEST.name,))
+    taken = [await _taken_in(file, turn, language, ctx, channel, people) for file in turn.files]
+    about = tuple(source_of(ingested.document) for _, ingested in taken if ingested)
+    pieces = tuple(Piece(text=text, template=buttons) for text, _ in taken) if buttons else ()
+    return Reply(text="\n\n".join(text for text, _ in taken), pieces=pieces, sources=about, steps=(INGEST.name,))
 
 
 async def _taken_in(
     file: SentFile, turn: Turn, language: str, ctx: Context[Any], channel: Channel, people: People
-) -> str:
+) -> tuple[str, Ingested | None]:
     name = file.name or file.media_type or "…"
     try:
         media = await fetched(file, turn, channel)
         name = media.name
         ingested = await ctx.ask(INGEST, Ingest(name=name, raw=media.raw))
-    except Unreadable as error:
-        return say("document_unreadable", language, name=name, reason=say_error(error.code, error.user_text, language))
-    await people.note(ctx.grant.client, document_id=ingested.document.document_id)
-    return _confirmed(ingested, language, may_publish=ctx.grant.covers("documents:publish"))
+    except MeshError as error:
+        later = isinstance(error, (Unavailable, TimedOut, Crashed))
+        reason = say("media_not_now", language) if later else say_error(error.code, error.user_text, language)
+        return say("document_unreadable", language, name=name, reason=reason), None
+    if ingested.outcome == "unchanged" and await _is_news(ingested.document, ctx.grant.client, people):
+        ingested = ingested.model_copy(update={"outcome": "added"})
+    await people.note(ctx.grant.client, document_id=ingested.document.document_id, document_at=time.time())
+    return _confirmed(ingested, language, may_publish=ctx.grant.covers("documents:publish")), ingested
+
+
+async def _is_news(card: DocumentCard, client: str, people: People) -> bool:
+    """It was read before, and that was not told: what a crash broke off, the knowledge agent finishes by itself."""
+    recent = time.time() - card.ingested_at.timestamp() < PATIENCE_S
+    return recent and (await people.of(client)).document_id != card.document_id
 
 
 def _confirmed(ingested: Ingested, language: str, *, may_publish: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -31,12 +31,14 @@ from mesh.contracts import (
     Visible,
 )
 from mesh.errors import NotFound
-from mesh.lease import KEPT_MS
+from mesh.lease import KEPT_MS, TurnRecord
 from mesh.ledger import Ledger
 from mesh.people import People, Person
 
 QUOTED = 200
 """Characters of a source that `/why` shows."""
+RECENT_S = 3600
+"""For so long a file is `it`: what is deleted can't be had back."""
 KEPT_DAYS = KEPT_MS // 86_400_000
 
 
@@ -70,12 +72,24 @@ async def _cancel(order: Order, _: Context[Any]) -> Reply:
     return Reply(text=order.say("nothing_to_cancel"))
 
 
-async def _why(order: Order, _: Context[Any]) -> Reply:
+async def _why(order: Order, ctx: Context[Any]) -> Reply:
+    """What was deleted, forgotten or made private since is quoted no more."""
     turn = await order.ledger.turn(order.person.answered_by) if order.person.answered_by else None
-    if turn is None or turn.reply is None or not turn.reply.sources:
+    sources = await _still_there(turn.reply.sources if turn and turn.reply else (), ctx)
+    if not sources:
         return Reply(text=order.say("why_nothing"))
-    lines = dict.fromkeys(order.say("why_line", name=_source(each)) for each in turn.reply.sources)
+    lines = dict.fromkeys(order.say("why_line", name=_source(each)) for each in sources)
     return Reply(text="\n".join([order.say("why_intro"), *lines]))
+
+
+async def _still_there(sources: Sequence[Source], ctx: Context[Any]) -> list[Source]:
+    there: dict[str, set[str]] = {"tool": {each.reference.partition("#")[0] for each in sources if each.kind == "tool"}}
+    kinds = {source.kind for source in sources}
+    if "document" in kinds and ctx.grant.covers(LIST_DOCUMENTS.needs):
+        there["document"] = {each.document_id for each in (await ctx.ask(LIST_DOCUMENTS, Nothing())).documents}
+    if "memory" in kinds and ctx.grant.covers(EXPORT_MEMORY.needs):
+        there["memory"] = {each.fact_id for each in (await ctx.ask(EXPORT_MEMORY, Nothing())).memories}
+    return [source for source in sources if source.reference.partition("#")[0] in there.get(source.kind, ())]
 
 
 def _source(source: Source) -> str:
@@ -158,12 +172,18 @@ async def _visible(ctx: Context[Any], card: DocumentCard, *, public: bool) -> No
 
 
 async def _made(order: Order, ctx: Context[Any], done: str, make: Callable[[DocumentCard], Awaitable[None]]) -> Reply:
-    """With the document that is named, or the one that was spoken of last; one's own, that is."""
+    """With the document that is named, or that a quoted message is about, or the one that was spoken of just now; one's
+    own, that is."""
     own, named = await _own(ctx), order.command.argument.strip()
     if named:
         chosen = [each for each in own if each.name.casefold() == named.casefold()]
+    elif order.turn.quoted:
+        about = await _quoted(order)
+        chosen = [each for each in own if each.document_id in about]
+        chosen = chosen if len(chosen) == 1 else []
     else:
-        chosen = [each for each in own if each.document_id == order.person.document_id]
+        recent = time.time() - order.person.document_at < RECENT_S
+        chosen = [each for each in own if recent and each.document_id == order.person.document_id]
     if not chosen:
         return Reply(text=order.say("no_such_file" if named else "document_which"))
     await make(chosen[0])
@@ -182,25 +202,46 @@ async def _send_file(order: Order, ctx: Context[Any]) -> Reply:
     card = await _wanted(order, ctx)
     if card is None:
         return Reply(text=order.say("no_such_file" if order.command.argument else "document_which"))
-    await order.people.note(ctx.grant.client, document_id=card.document_id)
+    await order.people.note(ctx.grant.client, document_id=card.document_id, document_at=time.time())
     text = order.say("here_is_the_file", name=card.name)
-    return Reply(text=text, pieces=(Piece(text=text), Piece(document_id=card.document_id, name=card.name)))
+    pieces = (Piece(text=text), Piece(document_id=card.document_id, name=card.name))
+    return Reply(text=text, pieces=pieces, sources=(source_of(card),))
+
+
+def source_of(card: DocumentCard) -> Source:
+    """So that a reply to a message about a document tells which one is meant."""
+    return Source(kind="document", name=card.name, reference=card.document_id)
 
 
 async def _wanted(order: Order, ctx: Context[Any]) -> DocumentCard | None:
     if named := order.command.argument.strip():
         return await _called(named, ctx)
     documents = {each.document_id: each for each in (await ctx.ask(LIST_DOCUMENTS, Nothing())).documents}
-    turn = await order.ledger.turn(order.person.answered_by) if order.person.answered_by else None
+    if order.turn.quoted:
+        wanted = await _quoted(order)
+    else:
+        person = order.person
+        answer = await order.ledger.turn(person.answered_by) if person.answered_by else None
+        wanted = _documents_of(answer)
+        wanted.insert(0 if person.document_at > person.answered_at else len(wanted), person.document_id)
+    return next((documents[each] for each in wanted if each in documents), None)
+
+
+async def _quoted(order: Order) -> list[str]:
+    """The documents that the quoted message is about: their confirmation, or an answer that stands on them."""
+    return _documents_of(await order.ledger.turn_of(order.turn.quoted, order.turn.chat))
+
+
+def _documents_of(turn: TurnRecord | None) -> list[str]:
     sources = turn.reply.sources if turn and turn.reply else ()
-    wanted = [*(source.reference.partition("#")[0] for source in sources if source.kind == "document")]
-    return next((documents[each] for each in [*wanted, order.person.document_id] if each in documents), None)
+    return list(dict.fromkeys(each.reference.partition("#")[0] for each in sources if each.kind == "document"))
 
 
 async def _called(named: str, ctx: Context[Any]) -> DocumentCard | None:
     """By its name, with or without its ending; what is no file's name may be words about it."""
     wanted = named.casefold()
-    for card in (await ctx.ask(LIST_DOCUMENTS, Nothing())).documents:
+    documents = (await ctx.ask(LIST_DOCUMENTS, Nothing())).documents
+    for card in sorted(documents, key=lambda each: each.owner != ctx.grant.client):  # of two, one's own
         if wanted in (card.name.casefold(), PurePosixPath(card.name).stem.casefold()):
             return card
     if PurePosixPath(named).suffix:

@@ -32,15 +32,16 @@ async def before(turn: TurnRecord, messages: Sequence[Inbound], people: People) 
 
 def notice(message: Inbound) -> Reply:
     """What the mesh says of its own accord."""
-    template = message.fields.get("Template", "")
-    return Reply(text=message.text, pieces=(Piece(text=message.text, template=template),) if template else ())
+    piece = message.fields.get("Piece", "")
+    return Reply(text=message.text, pieces=(Piece.model_validate_json(piece),) if piece else ())
 
 
 async def _opted(which: str, client: str, message_id: str, person: Person, people: People) -> Reply:
     spoken = person.language
     if which == "start":
         await people.note(client, opted_out_at=0)
-        return Reply(text=say("opted_in" if person.opted_out_at else "not_opted_out", spoken), regardless=True)
+        word = "handed_over" if person.handed_over_at else "opted_in" if person.opted_out_at else "not_opted_out"
+        return Reply(text=say(word, spoken), regardless=True)
     if person.opted_out_at and person.silenced_by != message_id:
         return Reply(text="", silent=person.silence)
     await people.note(client, opted_out_at=time.time(), silenced_by=message_id)

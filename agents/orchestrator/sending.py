@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 
 from agents.orchestrator import words
 from agents.orchestrator.alerts import Alerts
@@ -34,6 +35,8 @@ WINDOW_CLOSED, OPTED_OUT, TOO_FAST = "63016", "21610", "63018"
 LATER = {WINDOW_CLOSED: "outside the 24-hour window", "63049": "withheld by Meta", "63015": "not in the sandbox"}
 """What stands in the way until the person writes again."""
 FOLLOW_UP_EVERY_S = 1.0
+MOST_AGAIN = 8
+"""How often what was too fast is sent again: each time, one piece of a reply comes through."""
 
 LinkOf = Callable[[Piece, str], Awaitable[str]]
 """The public address of a piece's file, for this client, for a few minutes."""
@@ -49,20 +52,27 @@ class Sender:
     template: str = ""
     """Sent while the window is closed; empty: the reply waits without one."""
 
-    def pieced(self, turn: TurnRecord, reply: Reply, waited: Sequence[str], language: str) -> Reply:
-        """The reply as it is sent, with what waited before it."""
-        earlier = [say("earlier_reply", language, text=each) for each in waited]
-        text = "\n\n".join([*earlier, reply.text])
-        said = "\n\n".join(earlier) if reply.pieces else text
+    async def pieced(self, turn: TurnRecord, reply: Reply, waited: Sequence[str], language: str) -> Reply:
+        """The reply as it is sent, with what waited before it. From here on it stays as it is: a send whose outcome is
+        not clear is looked for by its words."""
+        text = "\n\n".join([*waited, reply.text])
+        said = "\n\n".join(waited) if reply.pieces else text
         pieces = (*self._pieces(turn, said, language), *reply.pieces)
+        pieces = tuple([await self._shown(piece, turn.recipient) for piece in pieces])
         return reply.model_copy(update={"text": text, "pieces": pieces})
+
+    async def _shown(self, piece: Piece, client: str) -> Piece:
+        """A file that the channel can't show becomes a text with its link."""
+        if not piece.document_id or PurePosixPath(piece.name).suffix.casefold() in self.channel.files:
+            return piece
+        return Piece(text=f"{piece.name}\n{await self.link_of(piece, client)}")
 
     def _pieces(self, turn: TurnRecord, text: str, language: str) -> tuple[Piece, ...]:
         if not text:
             return ()
         if texts := split(for_whatsapp(text), self.channel.limit, MOST_PIECES):
             return tuple(Piece(text=each) for each in texts)
-        file = Piece(document_id=f"{ANSWER}{turn.turn_id}", name="answer.txt")
+        file = Piece(document_id=f"{ANSWER}{turn.turn_id}", name="answer.docx")
         return Piece(text=say("too_long_as_file", language)), file
 
     async def send(self, lease: Lease, turn: TurnRecord, reply: Reply) -> None:
@@ -122,14 +132,26 @@ class Sender:
             await self.people.note(turn.recipient, opted_out_at=time.time())
             await lease.silenced(turn, "sending", "opted out at the provider")
         elif reason := LATER.get(code):
-            if turn.kind == "notice":
-                await lease.silenced(turn, "sending", reason)  # nobody asked for it
+            if _is_template(turn):
+                await lease.silenced(turn, "sending", reason)  # what it stands for waits
             else:
-                await lease.waits(turn, reason, _left(turn, reply))
+                await lease.waits(turn, reason, await self._to_wait(turn, reply))
                 await self._ask_for_a_word(turn, code)
+        elif turn.kind != "notice" and any(piece.template for piece in reply.pieces):
+            log.error("! turn=%s goes without its template", turn.turn_id)
+            plain = tuple(piece.model_copy(update={"template": ""}) for piece in reply.pieces)
+            await lease.not_sent(turn)
+            await lease.revised(turn, reply.model_copy(update={"pieces": plain}))
         else:
             await lease.died(turn, "sending", f"the provider refused it: {code}")
             await self._alert(turn, code)
+
+    async def _to_wait(self, turn: TurnRecord, reply: Reply) -> str:
+        """As it will stand before the next reply. Of what nobody asked for, it is not said that they did."""
+        left = _left(turn, reply)
+        if turn.kind == "notice":
+            return left
+        return say("earlier_reply", (await self.people.of(turn.recipient)).language, text=left)
 
     async def _ask_for_a_word(self, turn: TurnRecord, code: str) -> None:
         """A reply waits for it. They are asked once a day, where there is a template for that."""
@@ -170,16 +192,27 @@ class Sender:
         log.error("! turn=%s was not delivered code=%s", turn.turn_id, what.code)
         if what.code == OPTED_OUT:
             await self.people.note(turn.recipient, opted_out_at=time.time())
-        elif what.code in LATER and turn.kind != "notice":
-            if await self.ledger.wait(turn, _left(turn, turn.reply)):
+        elif what.code in LATER and not _is_template(turn):
+            if await self.ledger.wait(turn, await self._to_wait(turn, turn.reply)):
                 await self._ask_for_a_word(turn, what.code)
-        elif what.code == TOO_FAST and turn.kind != "notice":
+        elif what.code == TOO_FAST and (times := await self._times(turn)) < MOST_AGAIN:
             number = turn.pieces.get(what.provider_id, 0)
-            text = turn.reply.pieces[number].text if number < len(turn.reply.pieces) else turn.reply.text
-            await self.ledger.notify(turn.chat, text, f"again {what.provider_id}")
+            pieces = turn.reply.pieces
+            piece = pieces[number] if number < len(pieces) else Piece(text=turn.reply.text)
+            await self.ledger.notify(turn.chat, piece.text, f"again {what.provider_id}", piece=piece, times=times + 1)
         else:
             await self.ledger.bury(turn, f"the provider could not deliver it: {what.code}")
             await self._alert(turn, what.code)
+
+    async def _times(self, turn: TurnRecord) -> int:
+        """How often it was sent again, since it was too fast."""
+        messages = await self.ledger.messages(turn) if turn.kind == "notice" else []
+        return int(messages[0].fields.get("Times", "0")) if messages else 0
+
+
+def _is_template(turn: TurnRecord) -> bool:
+    pieces = turn.reply.pieces if turn.reply else ()
+    return turn.kind == "notice" and any(each.template for each in pieces)
 
 
 def _piece(turn: TurnRecord, reply: Reply) -> Piece:
@@ -189,6 +222,8 @@ def _piece(turn: TurnRecord, reply: Reply) -> Piece:
 def _left(turn: TurnRecord, reply: Reply) -> str:
     """What of the reply is still to be said: the texts, and the names of files."""
     pieces = reply.pieces[turn.part if turn.state == "sending" else 0 :]
+    if any(piece.document_id.startswith(ANSWER) for piece in pieces):
+        return reply.text
     return "\n\n".join(piece.text or piece.name for piece in pieces) or reply.text
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import math
 import time
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 MOST_CLAIMS = 4
 """A turn that was taken up so often without an end crashes its worker: it gets an apology."""
 TYPING_SHOWS_S = 20.0
+FILE_TOLD_S = 10.0
+"""Who has sent a file is told sooner that it takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Driver:
                 await lease.silenced(turn, "planned", reply.silent)
             elif reply:
                 waited = [] if turn.kind == "notice" else await self._ledger.waiting(turn.chat)
-                whole = self._sender.pieced(turn, reply, waited, await self._spoken(turn))
+                whole = await self._sender.pieced(turn, reply, waited, await self._spoken(turn))
                 await lease.planned(turn, whole, took=len(waited))
         elif turn.state == "ready":
             await self._ready(lease, turn, local)
@@ -89,7 +92,8 @@ class Driver:
             return await self._apology(turn, "the message is no longer kept")
         if (reply := await before(turn, messages, self._sender.people)) is not None:
             return reply
-        if text := words.without_a_search(turn.kind, await self._spoken(turn)):
+        file = any(message.kind == "document" for message in messages)
+        if text := words.without_a_search(turn.kind, await self._spoken(turn), file=file):
             return Reply(text=text)
         if turn.kind == "over":
             return Reply(text=words.too_many(await self._ledger.left_out(turn.chat), await self._spoken(turn)))
@@ -141,12 +145,13 @@ class Driver:
         people = {"sender": turn.sender, "recipient": turn.recipient}
         began = time.monotonic()
         await asyncio.sleep(self._patience.typing)
-        told = self._patience.still_working <= 0
+        still_working = min(self._patience.still_working, FILE_TOLD_S if turn.kind == "media" else math.inf)
+        told = still_working <= 0
         while True:
             await self._channel.typing(**people, message_id=message_id)
-            until_told = self._patience.still_working - (time.monotonic() - began)
+            until_told = still_working - (time.monotonic() - began)
             await asyncio.sleep(TYPING_SHOWS_S if told else min(max(0.0, until_told), TYPING_SHOWS_S))
-            if not told and time.monotonic() - began >= self._patience.still_working:
+            if not told and time.monotonic() - began >= still_working:
                 told = True
                 if await lease.first_time(turn, "still_working"):
                     with contextlib.suppress(ChannelError):
@@ -165,7 +170,7 @@ class Driver:
                     pieces=(*before, Piece(text=clear.user_text)) if before else (),
                     steps=(*reply.steps, f"{CLEAR_TO_SEND.name} {clear.code}"),
                 )
-                await lease.revised(turn, reply)
+                await lease.revised(turn, reply, alone=True)
             if silence := (await self._sender.people.of(turn.recipient)).silence:
                 await lease.silenced(turn, "ready", silence)
                 return

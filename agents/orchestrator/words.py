@@ -143,9 +143,9 @@ def unknown(question: str) -> str:
     return say("unknown", language(question))
 
 
-def without_a_search(kind: str, spoken: str | None) -> str | None:
-    """For turns of a kind that needs none."""
-    keys = {"cancelled": "cancelled", "cancel": "nothing_to_cancel"}
+def without_a_search(kind: str, spoken: str | None, *, file: bool = False) -> str | None:
+    """For turns of a kind that needs none. `file`: one was being taken in, which no cancel undoes."""
+    keys = {"cancelled": "cancelled_file" if file else "cancelled", "cancel": "nothing_to_cancel"}
     return say(keys[kind], spoken) if kind in keys else None
 
 

@@ -19,7 +19,7 @@ from email.message import EmailMessage
 
 import httpx
 
-from mesh.adapters.media_types import bare, file_name, taken, type_by_name
+from mesh.adapters.media_types import bare, file_name, is_page, taken, type_by_name
 from mesh.errors import NotFound, Unavailable, Unreadable
 from mesh.ports import Attachment, Media
 from mesh.settings import is_loopback
@@ -117,7 +117,8 @@ class Fetcher:
         answered = bare(answer.headers.get("content-type", ""))
         name = attachment.name or _stated_name(answer.headers.get("content-disposition", ""))
         media_type = claimed or answered or type_by_name(name)
-        if not taken(media_type) or (answered and not taken(answered)):
+        unasked = is_page(answered) and not is_page(claimed)
+        if not taken(media_type) or unasked or (answered and not taken(answered)):
             raise Unreadable(UNKNOWN_TYPE, detail=f"media type {(answered or media_type)[:60]!r}")
         return Media(raw, media_type, file_name(name, media_type, raw, datetime.now(UTC).date()))
 

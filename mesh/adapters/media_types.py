@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from datetime import date
+from mimetypes import MimeTypes
 from pathlib import PurePosixPath
 
 from mesh.ports import InboundKind
@@ -17,10 +18,18 @@ _EXTENSIONS: dict[str, tuple[str, ...]] = {
     f"{_OFFICE}wordprocessingml.template": (".dotx",),
     "application/vnd.ms-word.document.macroenabled.12": (".docm",),
     "application/vnd.ms-word.template.macroenabled.12": (".dotm",),
-    "application/vnd.ms-excel": (".xls",),
+    "application/vnd.ms-excel": (".xls", ".csv"),
     f"{_OFFICE}spreadsheetml.sheet": (".xlsx",),
+    f"{_OFFICE}spreadsheetml.template": (".xltx",),
+    "application/vnd.ms-excel.sheet.macroenabled.12": (".xlsm",),
+    "application/vnd.ms-excel.template.macroenabled.12": (".xltm",),
     "application/vnd.ms-powerpoint": (".ppt",),
     f"{_OFFICE}presentationml.presentation": (".pptx",),
+    f"{_OFFICE}presentationml.slideshow": (".ppsx",),
+    f"{_OFFICE}presentationml.template": (".potx",),
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12": (".pptm",),
+    "application/vnd.ms-powerpoint.slideshow.macroenabled.12": (".ppsm",),
+    "application/vnd.ms-powerpoint.template.macroenabled.12": (".potm",),
     "application/vnd.oasis.opendocument.text": (".odt",),
     "application/vnd.oasis.opendocument.spreadsheet": (".ods",),
     "application/vnd.oasis.opendocument.presentation": (".odp",),
@@ -29,6 +38,12 @@ _EXTENSIONS: dict[str, tuple[str, ...]] = {
     "text/plain": (".txt", ".md", ".markdown", ".mdown", ".mkd", ".csv", ".tsv", ".log"),
     "text/markdown": (".md", ".markdown", ".mdown", ".mkd"),
     "text/csv": (".csv",),
+    "text/tab-separated-values": (".tsv", ".tab"),
+    "text/html": (".html", ".htm", ".xhtml"),
+    "application/xhtml+xml": (".xhtml", ".html", ".htm"),
+    "message/rfc822": (".eml", ".mht", ".mhtml"),
+    "application/vnd.ms-outlook": (".msg",),
+    "application/epub+zip": (".epub",),
     "text/vcard": (".vcf",),
     "text/x-vcard": (".vcf",),
     "text/directory": (".vcf",),
@@ -58,10 +73,13 @@ _EXTENSIONS: dict[str, tuple[str, ...]] = {
     "video/quicktime": (".mov",),
     "video/mpeg": (".mpeg", ".mpg"),
 }
-"""The usual one first. No pages, scripts or archives: nobody asks questions about them."""
+"""The usual one first. No scripts or archives: nobody asks questions about them."""
+_PAGES = ("text/html", "application/xhtml+xml")
 _SAYS_NOTHING = ("", "application/octet-stream", "binary/octet-stream")
 _CONTACTS = ("text/vcard", "text/x-vcard", "text/directory")
 _LONGEST_NAME = 120
+_USUAL = MimeTypes().types_map[True].keys() | MimeTypes().types_map[False].keys()
+"""Extensions of files that are taken or not, without those of this machine alone: what is refused has a name, too."""
 _OVERRIDES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 """Marks of the direction of writing, which can make `fdp.exe` of a name read as `exe.pdf`."""
 
@@ -74,6 +92,11 @@ def bare(media_type: str) -> str:
 
 def taken(media_type: str) -> bool:
     return bare(media_type) in _EXTENSIONS
+
+
+def is_page(media_type: str) -> bool:
+    """What a server also answers with when it has no file to give."""
+    return bare(media_type) in _PAGES
 
 
 def type_by_name(name: str) -> str:
@@ -89,7 +112,9 @@ def is_name_of(text: str, media_type: str) -> bool:
     if not suffix or len(text) > 255 or "\n" in text or text != text.strip():
         return False
     known = bare(media_type)
-    return suffix in _EXTENSIONS.get(known, ()) if known else bool(type_by_name(text))
+    if known in _EXTENSIONS:
+        return suffix in _EXTENSIONS[known]
+    return bool(type_by_name(text)) or suffix in _USUAL
 
 
 def kind_of(media_type: str) -> InboundKind:
@@ -121,8 +146,15 @@ def file_name(claimed: str, media_type: str, raw: bytes, today: date) -> str:
         return f"{stem}-{today.isoformat()}-{hashlib.sha256(raw).hexdigest()[:4]}{extensions[0]}"
     if PurePosixPath(name).suffix.lower() in extensions:
         stem, _, extension = name.rpartition(".")
-        return f"{stem[:_LONGEST_NAME]}.{extension}"
-    return name[:_LONGEST_NAME] + extensions[0]
+        return f"{_short(stem)}.{extension}"
+    return _short(name) + extensions[0]
+
+
+def _short(stem: str) -> str:
+    """Two names that differ at their ends alone stay two: one of them must not take the other's place."""
+    if len(stem) <= _LONGEST_NAME:
+        return stem
+    return f"{stem[: _LONGEST_NAME - 5]}-{hashlib.sha256(stem.encode()).hexdigest()[:4]}"
 
 
 def _clean(name: str) -> str:

@@ -32,6 +32,8 @@ from mesh.settings import is_loopback
 
 log = logging.getLogger(__name__)
 
+FILES = frozenset(".jpg .jpeg .png .webp .ogg .amr .3gp .aac .mp3 .mp4 .pdf .doc .docx .pptx .xlsx .vcf".split())
+"""What Twilio shows on WhatsApp: no plain text, no tables of values, no web page (error 63021)."""
 RATE_CODES = {"20429", "63018"}
 MAX_FILES_ASKED = 100
 KEPT_FILES = 1000
@@ -50,6 +52,7 @@ class TwilioChannel:
     """A `mesh.ports.Channel`. Nothing is sent again here: the ledger decides that."""
 
     limit = 1600
+    files = FILES
 
     def __init__(
         self,

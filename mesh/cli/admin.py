@@ -90,7 +90,7 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
     """Returns how many could not be added; each of them is named, and the others are added all the same."""
     paths = [path for given in files for path in _expand(given)]
     settings, _ = running_settings()
-    await _needs(settings, "knowledge")
+    await needs(settings, "knowledge")
     troubled = 0
     progress = Progress(
         TextColumn("{task.description}"),
@@ -123,7 +123,7 @@ async def add_document(bus: Bus, settings: Settings, path: Path, owner: str, *, 
     return await ask_as_owner(bus, settings, INGEST, wanted)
 
 
-async def _needs(settings: Settings, agent: str) -> None:
+async def needs(settings: Settings, agent: str) -> None:
     """Raises `Unavailable` at once where nobody would ever answer."""
     roster = await open_roster(settings)
     try:
@@ -147,7 +147,7 @@ async def ask_as_owner(bus: Bus, settings: Settings, skill: Skill[In, Out], payl
 
 async def all_documents(client: str) -> list[tuple[str, ...]]:
     settings, _ = running_settings()
-    await _needs(settings, "knowledge")
+    await needs(settings, "knowledge")
     async with Bus(settings.redis_url) as bus:
         found = await ask_as_owner(bus, settings, LIST_DOCUMENTS, Nothing(), client)
     return [

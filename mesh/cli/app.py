@@ -76,7 +76,8 @@ def up() -> None:
 
         async with Mesh(settings, console.print) as started:
             console.print(f"[bold green]●[/] The mesh is up in {started.seconds:.1f} s. Ctrl-C ends it.")
-            console.print(f"  webhook    {started.settings.public_url}/whatsapp/twilio")
+            provider = "meta" if started.settings.meta_access_token else "twilio"
+            console.print(f"  webhook    {started.settings.public_url}/whatsapp/{provider}")
             console.print(f"  dashboard  [bold]{started.dashboard}[/]")
             if started.phone:
                 console.print(f"  chat page  [bold]{started.phone}[/]   or: ./run chat --as +15551230001")
@@ -329,6 +330,22 @@ def list_documents(
         console.print("No document yet. Add one: [bold]adiyan kb add FILE --global[/]")
         return
     _table(("name", "owner", "visible to", "chunks", "size", "added", "not read"), rows)
+
+
+@kb.command("show", epilog="Examples: [bold]adiyan kb show prices.md[/]   [bold]adiyan kb show prices.md --passages[/]")
+def show_document(
+    name: Annotated[str, typer.Argument(help="As `kb list` has it, or owner/name.", show_default=False)],
+    as_: Annotated[str, typer.Option("--as", help="As this client sees it; as the owner if not given.")] = "",
+    passages: Annotated[bool, typer.Option("--passages", help="Also the passages, with their headings.")] = False,
+) -> None:
+    """One document: what was read of each page, slide or sheet, how, and what could not be."""
+    from mesh.cli.documents import shown
+
+    parts, kept = finish(shown(name, _identity(as_) if as_ else ""))
+    print_sheet(console, parts)
+    if passages:
+        console.print()
+        print_sheet(console, kept)
 
 
 def _identity(text: str) -> str:

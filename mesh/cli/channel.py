@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 from rich.console import Console
 from rich.markup import escape
 
@@ -87,6 +88,10 @@ class Show:
         self.said.append(said)
         self._show(said)
         return said
+
+    async def download(self, link: str) -> bytes:
+        async with httpx.AsyncClient(timeout=20, trust_env=False) as http:
+            return (await http.get(link)).content
 
     async def received(self, who: str, since: int = 0) -> list[Received]:
         return await self.phone.replies(who, since)

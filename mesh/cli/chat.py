@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mesh.errors import Unavailable
-from mesh.testing.phone import NotTaken, Phone
+from mesh.testing.phone import NotTaken, Phone, Shown
 
 REPLY_WITHIN_S = 60.0
 
@@ -68,10 +68,15 @@ async def _listen(phone: Phone, who: str, after: int, answered: asyncio.Event, c
         try:
             for reply in await phone.replies(who, after, 25.0):
                 after = reply.seq
-                console.print(f"[bold green]adiyan[/] {escape(reply.text)}", soft_wrap=True)
+                for line in filter(None, [reply.text, *(_file(each, phone.address) for each in reply.media)]):
+                    console.print(f"[bold green]adiyan[/] {escape(line)}", soft_wrap=True)
                 answered.set()
         except httpx.HTTPError:
             await asyncio.sleep(1)
+
+
+def _file(shown: Shown, address: str) -> str:
+    return f"📎 {shown.name} ({shown.size} bytes) {address}{shown.url}"
 
 
 async def _lines() -> AsyncIterator[str]:

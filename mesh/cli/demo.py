@@ -19,7 +19,7 @@ from mesh.embedded.supervisor import Supervisor
 from mesh.errors import Malformed, MeshError
 from mesh.ledger import Ledger
 from mesh.ports import Client
-from mesh.settings import IDENTITY, Settings, load
+from mesh.settings import IDENTITY, META_SETTINGS, Settings, load
 from mesh.testing.phone import Phone
 from mesh.up import Mesh, Started
 from mesh.wiring import open_roster
@@ -78,6 +78,7 @@ async def fresh(settings: Settings, owner: str) -> Settings:
         gateway_port=0,
         dashboard_port=0,
         twilio_account_sid="",
+        **dict.fromkeys(META_SETTINGS, ""),
         quiet_seconds=0,
         mongodb_database="adiyan_demo",
         system_owner=owner,

@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from mesh.cli import probes
+from mesh.cli import meta_probes, probes
 from mesh.cli.findings import Finding, Level, Scene, broken, fine, note, place, without_secrets
 from mesh.embedded.supervisor import runs
 from mesh.errors import MeshError
@@ -76,7 +76,7 @@ async def _ask(scene: Scene, tell: Tell, status: Any) -> None:
         ("Voice", probes.voice),
         ("Gateway", probes.server("gateway", "/readyz")),
         ("Dashboard", probes.server("dashboard", "/healthz")),
-        ("Twilio", probes.twilio),
+        ("Meta", meta_probes.meta) if scene.settings.meta_access_token else ("Twilio", probes.twilio),
         ("Webhook", probes.webhook),
     ]
     tasks = {about: asyncio.create_task(probes.bounded(probe, scene, about)) for about, probe in asked}

@@ -60,6 +60,7 @@ def without_secrets(text: str, settings: Settings | None) -> str:
     """A net below the rule that no finding names one."""
     if settings is not None:
         urls = (settings.redis_url, settings.mongodb_uri, settings.qdrant_url, settings.ollama_host)
-        for secret in (settings.twilio_auth_token, *(urlsplit(url).password for url in urls)):
+        tokens = (settings.twilio_auth_token, settings.meta_access_token, settings.meta_app_secret)
+        for secret in (*tokens, settings.meta_verify_token, *(urlsplit(url).password for url in urls)):
             text = text.replace(secret, "…") if secret else text
     return _USERINFO.sub("//…@", text)

@@ -27,7 +27,7 @@ async def hand_back(identity: str) -> str:
     async with Bus(settings.redis_url) as bus:
         people, ledger = People(bus.redis), Ledger(bus.redis)
         try:
-            if not await handed_back(people, ledger, settings.twilio_number, identity):
+            if not await handed_back(people, ledger, settings.number, identity):
                 return f"{identity} is not in a human's hands."
         finally:
             await ledger.close()

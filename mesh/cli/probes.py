@@ -325,24 +325,27 @@ def _account_findings(account: Mapping[str, Any], token: str) -> list[Finding]:
 
 
 async def webhook(scene: Scene) -> list[Finding]:
-    """Can the address that Twilio calls be reached, and does it refuse what Twilio did not sign?"""
-    from mesh.gateway.app import FORGED, TWILIO_MESSAGES
+    """Can the address that the provider calls be reached, and does it refuse what the provider did not sign?"""
+    from mesh.gateway import app, meta
 
     base = scene.settings.public_url
     if not base:
         return []
-    url = f"{base}{TWILIO_MESSAGES}"
+    provider, path, forged = "Twilio", app.TWILIO_MESSAGES, app.FORGED
+    if scene.settings.meta_access_token:
+        provider, path, forged = "Meta", meta.META, meta.FORGED
+    url = f"{base}{path}"
     try:
         async with _asking(base) as client:
             answer = await client.post(url, data=UNSIGNED)
     except httpx.HTTPError as error:
-        return [_absent("Webhook", url, error, "PUBLIC_URL and the tunnel", "Twilio can't deliver a message")]
-    if answer.status_code == 403 and answer.text == FORGED:
+        return [_absent("Webhook", url, error, "PUBLIC_URL and the tunnel", f"{provider} can't deliver a message")]
+    if answer.status_code == 403 and answer.text == forged:
         if base.startswith("http://") and not scene.simulated:
             return [note("Webhook", f"{url} is reached, but without encryption.", "Give PUBLIC_URL an https address.")]
         return [fine("Webhook", f"{url} is reached, and refuses what is not signed")]
     if answer.is_redirect:
-        return [broken("Webhook", f"{url} redirects.", "Set PUBLIC_URL to where it leads: Twilio signs one address.")]
+        return [broken("Webhook", f"{url} redirects.", "Set PUBLIC_URL to where it leads.")]
     if answer.is_success:
         return [broken("Webhook", f"{url} accepts what nobody signed: it is not the gateway.", "Correct PUBLIC_URL.")]
     said = f"{url} says {answer.status_code}, and not the gateway's refusal of an unsigned message."

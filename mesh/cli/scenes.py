@@ -83,6 +83,9 @@ async def files_back(show: Show) -> None:
     show.expect(said, [(each.name, each.media_type) for each in shown] == [("boat.pdf", "application/pdf")], "boat.pdf")
     if shown:
         show.expect(said, await show.phone.open(shown[0]) == pdf(CONTRACT), "the same bytes")
+    said = await show.text(BEN, "send me kayaks.md", "WhatsApp shows no Markdown: a link that is good for a while")
+    link = next((word for reply in said.replies for word in reply.text.split() if "/files/" in word), "")
+    show.expect(said, bool(link) and await show.download(link) == PRICES, "the original behind the link")
     said = await show.text(ASHA, "send me kayaks.md", "somebody else's: as if it did not exist")
     show.says(said, "no such file")
     said = await show.text(ASHA, "delete")

@@ -23,6 +23,7 @@ from mesh.files import PATH
 from mesh.gateway.door import DRAINED
 from mesh.gateway.files import ROUTE, Files
 from mesh.gateway.forms import FORGED, FORM, SignedForms
+from mesh.gateway.meta import MetaWebhooks
 from mesh.ports import Delivery, Inbound
 
 __all__ = ["FORGED", "FORM", "TWILIO_MESSAGES", "TWILIO_STATUS", "Inbox", "create_app"]
@@ -49,12 +50,13 @@ class Inbox(Protocol):
 def create_app(
     inbox: Inbox,
     *,
-    public_url: str,
-    auth_token: str,
+    public_url: str = "",
+    auth_token: str = "",
     shared_keys: Sequence[str] = (),
     account_sid: str = "",
     numbers: Collection[str] = (),
     files: Files | None = None,
+    meta: MetaWebhooks | None = None,
     body_limit: int = 64 * 1024,
     read_seconds: float = 5.0,
     store_seconds: float = 8.0,
@@ -65,14 +67,52 @@ def create_app(
 
     What was written to a number of our account that is none of `numbers` is taken, and answered from there: its person
     is not to be punished with silence for a setting that is ours. The log says each time what to set, since of such a
-    number no lost webhook is ever caught up. With `account_sid` or `numbers` empty, any are ours."""
-    forms = SignedForms(
-        Signatures(public_url, auth_token, shared_keys),
-        body_limit=body_limit,
-        read_seconds=read_seconds,
-        account_sid=account_sid,
-    )
+    number no lost webhook is ever caught up. With `account_sid` or `numbers` empty, any are ours.
 
+    With `meta`, Meta is the provider, and nothing of Twilio's is taken."""
+
+    def twilio() -> list[Route]:
+        signatures = Signatures(public_url, auth_token, shared_keys)
+        forms = SignedForms(signatures, body_limit=body_limit, read_seconds=read_seconds, account_sid=account_sid)
+        return _twilio(inbox, forms, numbers, store_seconds)
+
+    async def alive(_: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def ready(_: Request) -> Response:
+        async with _within(store_seconds):
+            if not await inbox.ready():
+                raise Unavailable(detail="the inbox is not ready")
+        return PlainTextResponse("ready\n")
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 - for the type checker: it is registered for no other
+        return await refuse(request, error.status_code, error.detail, error.headers)
+
+    async def malformed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Malformed)  # noqa: S101 - for the type checker: it is registered for no other
+        return await refuse(request, 400, f"This form can't be read: {error.detail}.", None)
+
+    async def refuse(request: Request, status: int, text: str, headers: Mapping[str, str] | None) -> Response:
+        log.warning("refused status=%d path=%r", status, _shown(request))
+        seconds = refusal_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - so that a flood does not pulse
+        await _hold(request, seconds)
+        return PlainTextResponse(text.rstrip() + "\n", status, {**(headers or {}), "Connection": "close"})
+
+    app = Starlette(
+        routes=[
+            *(meta.routes() if meta else twilio()),
+            *([Route(ROUTE, files, methods=["GET"])] if files else []),
+            Route("/healthz", alive),
+            Route("/readyz", ready),
+        ],
+        exception_handlers={HTTPException: refused, Malformed: malformed, MeshError: _failed},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _twilio(inbox: Inbox, forms: SignedForms, numbers: Collection[str], store_seconds: float) -> list[Route]:
     def signed(handle: Callable[[Pairs], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """A handler has no other way to a form."""
 
@@ -112,41 +152,10 @@ def create_app(
         )
         return Response(status_code=204)
 
-    async def alive(_: Request) -> Response:
-        return PlainTextResponse("alive\n")
-
-    async def ready(_: Request) -> Response:
-        async with _within(store_seconds):
-            if not await inbox.ready():
-                raise Unavailable(detail="the inbox is not ready")
-        return PlainTextResponse("ready\n")
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 - for the type checker: it is registered for no other
-        return await refuse(request, error.status_code, error.detail, error.headers)
-
-    async def malformed(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Malformed)  # noqa: S101 - for the type checker: it is registered for no other
-        return await refuse(request, 400, f"This form can't be read: {error.detail}.", None)
-
-    async def refuse(request: Request, status: int, text: str, headers: Mapping[str, str] | None) -> Response:
-        log.warning("refused status=%d path=%r", status, _shown(request))
-        seconds = refusal_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - so that a flood does not pulse
-        await _hold(request, seconds)
-        return PlainTextResponse(text.rstrip() + "\n", status, {**(headers or {}), "Connection": "close"})
-
-    app = Starlette(
-        routes=[
-            Route(TWILIO_MESSAGES, receive, methods=["POST"]),
-            Route(TWILIO_STATUS, follow, methods=["POST"]),
-            *([Route(ROUTE, files, methods=["GET"])] if files else []),
-            Route("/healthz", alive),
-            Route("/readyz", ready),
-        ],
-        exception_handlers={HTTPException: refused, Malformed: malformed, MeshError: _failed},
-    )
-    app.router.redirect_slashes = False
-    return app
+    return [
+        Route(TWILIO_MESSAGES, receive, methods=["POST"]),
+        Route(TWILIO_STATUS, follow, methods=["POST"]),
+    ]
 
 
 def _shown(request: Request) -> str:

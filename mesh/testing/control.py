@@ -7,7 +7,6 @@ import asyncio
 import base64
 import contextlib
 import math
-import secrets
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -41,6 +40,7 @@ def routes() -> list[BaseRoute]:
         Route("/simulate/listing", listing, methods=["POST"]),
         Route("/simulate/media", media, methods=["POST"]),
         Route("/simulate/rules", rules, methods=["POST"]),
+        Route("/simulate/settled", settled),
         Route("/simulate/templates", known_templates, methods=["POST"]),
     ]
 
@@ -52,7 +52,7 @@ async def inbound(request: Request) -> Response:
     account = exchange.account
     text = str(asked.get("text", "")).encode("utf-8", "replace").decode()
     file, quoted = asked.get("file"), asked.get("quoting")
-    sid = asked.get("message_sid") or ("MM" if file else "SM") + secrets.token_hex(16)
+    sid = asked.get("message_sid") or exchange.new_sid(file=bool(file))
     known = exchange.message(sid)
     given: tuple[Medium, ...] = ()
     if known and known.form:
@@ -122,6 +122,11 @@ async def rules(request: Request) -> Response:
     asked = await request.json()
     exchange_of(request).rules = Rules(**asked)
     return JSONResponse(asked)
+
+
+async def settled(request: Request) -> Response:
+    await exchange_of(request).settle()
+    return JSONResponse({"settled": True})
 
 
 async def known_templates(request: Request) -> Response:

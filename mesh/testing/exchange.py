@@ -86,11 +86,19 @@ class Exchange:
             async with waiting:
                 waiting.notify_all()
 
+    async def settle(self) -> None:
+        """Until nothing is on its way to a webhook."""
+        while self._tasks and not self.closing.is_set():
+            await asyncio.wait({*self._tasks}, timeout=1.0)
+
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._http.aclose()
+
+    def new_sid(self, *, file: bool) -> str:
+        return ("MM" if file else "SM") + secrets.token_hex(16)
 
     # ── of the mesh ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -113,7 +121,7 @@ class Exchange:
         `success`, `hung` or `failed`; `failure` the code by which it will not arrive. What `link` shows arrives once
         it is downloaded."""
         failure = failure or self.rules.failure(person(to), template=template is not None, **self._since(to))
-        sid = ("MM" if link else "SM") + secrets.token_hex(16)
+        sid = self.new_sid(file=bool(link))
         message = self._keep(sid, to, f"whatsapp:{self.account.number}", body, "outbound-api")
         message.buttons = template.buttons if template else ()
         message.files = "1" if link else "0"
@@ -328,17 +336,22 @@ class Exchange:
             ("ApiVersion", VERSION),
         ]
 
-    async def _post(self, url: str, event: str, sid: str, form: Pairs, token: str = "") -> Post:
+    def written(self, url: str, event: str, form: Pairs, token: str) -> tuple[bytes, dict[str, str]]:
+        """What is posted, and its headers."""
         headers = {
             SIGNATURE_HEADER: signature(url, form, self.account.token),
             "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8",
             "I-Twilio-Idempotency-Token": token or secrets.token_hex(16),
             "User-Agent": "TwilioProxy/1.1",
         }
+        return urlencode(form).encode(), headers
+
+    async def _post(self, url: str, event: str, sid: str, form: Pairs, token: str = "") -> Post:
+        content, headers = self.written(url, event, form, token)
         when, started = now(), time.perf_counter()
         status, error = 0, ""
         try:
-            status = (await self._http.post(url, content=urlencode(form), headers=headers)).status_code
+            status = (await self._http.post(url, content=content, headers=headers)).status_code
         except httpx.HTTPError as trouble:
             error = type(trouble).__name__
         post = Post(sid, status, round((time.perf_counter() - started) * 1000, 1), error)

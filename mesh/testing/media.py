@@ -87,9 +87,9 @@ async def medium(request: Request) -> Response:
     sid, dot, _ = request.path_params["medium"].partition(".json")
     found = _held(exchange, sid, request.path_params["sid"])
     if trouble := stranger(request):
-        return _seen(request, "api", sid, trouble)
+        return seen(request, "api", sid, trouble)
     if found is None:
-        return _seen(request, "api", sid, not_found(request))
+        return seen(request, "api", sid, not_found(request))
     if request.method == "DELETE":
         exchange.files.delete(sid)
         return Response(status_code=204)
@@ -97,7 +97,7 @@ async def medium(request: Request) -> Response:
         return JSONResponse(found[0].resource(exchange.account.sid))
     store = store_of(request)
     step = store.steps.popleft() if store.steps else {"do": "answer"}
-    return _seen(request, "api", sid, await _lead(request, store, sid, step), step["do"])
+    return seen(request, "api", sid, await _lead(request, store, sid, step), step["do"])
 
 
 async def _lead(request: Request, store: Store, sid: str, step: dict[str, Any]) -> Response:
@@ -123,11 +123,11 @@ async def cdn(request: Request) -> Response:
     elif found is None:
         answer = PlainTextResponse("Not found\n", 404)
     else:
-        answer = _bytes(request, *found, step)
-    return _seen(request, "cdn", sid, answer, step["do"])
+        answer = given(request, *found, step)
+    return seen(request, "cdn", sid, answer, step["do"])
 
 
-def _bytes(request: Request, medium: Medium, raw: bytes, step: Mapping[str, Any]) -> Response:
+def given(request: Request, medium: Medium, raw: bytes, step: Mapping[str, Any]) -> Response:
     kind = medium.media_type
     match step["do"]:
         case "loop":
@@ -170,7 +170,7 @@ def _bomb(size: int) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def _seen(request: Request, host: str, sid: str, answer: Response, do: str = "answer") -> Response:
+def seen(request: Request, host: str, sid: str, answer: Response, do: str = "answer") -> Response:
     exchange = exchange_of(request)
     held = exchange.files.get(sid)
     exchange.journal.write(

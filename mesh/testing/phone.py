@@ -62,6 +62,7 @@ class Phone:
     """One for any number of people: `sender` is an identity such as `+15551230001` or `whatsapp:US.13491`."""
 
     def __init__(self, base_url: str) -> None:
+        self.address = base_url.rstrip("/")
         # The simulated Twilio speaks plain HTTP: a TLS context would take 70 ms to make, and never be used.
         limits = httpx.Limits(max_connections=1000, max_keepalive_connections=100)
         self._http = httpx.AsyncClient(base_url=base_url, timeout=30.0, limits=limits, trust_env=False, verify=False)
@@ -197,6 +198,10 @@ class Phone:
         """By sid: a text with {{1}}; or `{"text": …, "buttons": [{"title": …, "id": …}]}`; or None for one that Meta
         has not approved. Adds to those that are known."""
         await self._json("POST", "/simulate/templates", json=dict(known))
+
+    async def settle(self) -> None:
+        """Until nothing more is on its way: no callback, no delayed webhook, no file that is downloaded."""
+        await self._json("GET", "/simulate/settled", timeout=120.0)
 
     async def log(self, after: int = 0) -> dict[str, list[dict[str, Any]]]:
         """What happened, each kind oldest first, fetched by pages. Every entry has its number `n`, which grows over all

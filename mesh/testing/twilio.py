@@ -31,7 +31,7 @@ from mesh.testing.messages import Account
 from mesh.testing.rules import Template, templates
 
 
-async def _bad(request: Request, trouble: Exception) -> Response:
+async def bad(request: Request, trouble: Exception) -> Response:
     return JSONResponse({"error": f"{type(trouble).__name__}: {trouble}"}, 400)
 
 
@@ -58,14 +58,13 @@ def create_app(
         *control.routes(),
         *chat_page.routes(exchange_of),
     ]
-    bad = dict.fromkeys((ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError), _bad)
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=bad)
+    troubles = dict.fromkeys((ValueError, KeyError, TypeError, AttributeError, json.JSONDecodeError), bad)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=troubles)
     guard(app, host)
-    app.add_middleware(chat_page.Playing)
     return app
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)
         self._app = app
@@ -98,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         store = media.Store(base.rstrip("/"), (chosen.cdn_base or f"http://localhost:{port}").rstrip("/"))
         app = create_app(account, store, "*" if open_to_all else chosen.host, known)
         config = uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=1)
-        _Server(config, app).run(sockets=[listener])
+        Server(config, app).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m tests.bench NAME [--json FILE]`."""
+"""`python -m tests.bench NAME [--data DIR] [--json FILE]`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import json
 import os
 import platform
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bus, gateway, mesh, speech, turn
+from tests.bench import bus, documents, gateway, mesh, speech, turn
 
 Figures = dict[str, object]
 BENCHES: dict[str, Callable[[], Coroutine[Any, Any, Figures]]] = {
     "bus": bus.run,
+    "documents": documents.run,
     "gateway": gateway.run,
     "mesh": mesh.run,
     "speech": speech.run,
@@ -30,8 +32,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("name", choices=sorted(BENCHES))
     parser.add_argument("--json", type=Path, help="where the figures go")
+    parser.add_argument("--data", type=Path, help="a folder of files with a manifest.json (documents)")
     chosen = parser.parse_args()
-    figures = asyncio.run(BENCHES[chosen.name]())
+    bench = partial(documents.run, chosen.data) if chosen.data and chosen.name == "documents" else BENCHES[chosen.name]
+    figures = asyncio.run(bench())
     figures["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     figures["load_1m"] = round(os.getloadavg()[0], 2)
     _print(chosen.name, figures)

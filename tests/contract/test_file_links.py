@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
+import docx
 import httpx
 import pytest
 
@@ -310,7 +312,9 @@ async def test_a_reply_as_a_file_is_for_whom_it_was_written_and_nobody_else(redi
             await lease.planned(turn, Reply(text=f"A long answer. {CANARY.decode()}"))
         wanted = f"{ANSWER}{turn.turn_id}"
         file = await downloads.file(Link(wanted, ASHA, 0), within=5)
-        assert CANARY in file.raw
+        (paragraph,) = docx.Document(io.BytesIO(file.raw)).paragraphs
+        assert paragraph.text == f"A long answer. {CANARY.decode()}"
+        assert file.document.name.endswith(".docx")
         for link in (Link(wanted, BEN, 0), Link(f"{ANSWER}SM2", ASHA, 0), Link(ANSWER, ASHA, 0)):
             with pytest.raises(NotFound, match="not valid"):
                 await downloads.file(link, within=5)

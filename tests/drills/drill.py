@@ -38,6 +38,8 @@ class Drill:
     """It needs a mesh that nothing else has used."""
     flaky: bool = False
     """Sends go wrong; when none did, it has shown nothing."""
+    slow: bool = False
+    """Its short form is not part of CI: `./run test -m slow`."""
     drain_s: float = 90.0
     grace_s: float = 15.0
     """How long to look for a reply too many: longer than a lease."""

@@ -114,5 +114,5 @@ DRILLS = (
         short=8,
         flaky=True,
     ),
-    Drill("provider-frozen", f"stopped for {FROZEN_S:.0f} s", provider_frozen, messages=40, short=6),
+    Drill("provider-frozen", f"stopped for {FROZEN_S:.0f} s", provider_frozen, messages=40, short=6, slow=True),
 )

@@ -107,6 +107,6 @@ DRILLS = (
         wanted=SMALL_DISK,
         alone=True,
     ),
-    Drill("mongodb-down", "killed and kept down for a while", mongodb_down, messages=80, short=16),
+    Drill("mongodb-down", "killed and kept down for a while", mongodb_down, messages=80, short=16, slow=True),
     Drill("qdrant-down", "killed and kept down for a while", qdrant_down, messages=24, short=6, wanted=WHOLE),
 )

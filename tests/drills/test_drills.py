@@ -17,7 +17,8 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def named(*drills: Drill) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("drill", [pytest.param(each, id=each.name) for each in drills])
+    slow = {True: [pytest.mark.slow], False: []}
+    return pytest.mark.parametrize("drill", [pytest.param(d, id=d.name, marks=slow[d.slow]) for d in drills])
 
 
 def sharing(wanted: Wanted) -> pytest.MarkDecorator:

@@ -163,6 +163,7 @@ DRILLS = (
         clock_skew,
         messages=80,
         short=24,
+        slow=True,
         flaky=True,
     ),
     Drill(

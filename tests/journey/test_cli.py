@@ -153,7 +153,7 @@ def test_a_tier_is_shown_with_what_it_lets_one_do_and_who_is_on_it(owner: Owner)
     assert row("clients", text)[1] == f"Ben ({BEN})"
     assert row("refusal", text)[1].startswith("the usual words: That isn't part of your plan")
     assert row("config/tiers.yaml", text)[1] == "the same"
-    assert row("memory:write", text)[1:] == ["be remembered", "memory.remember, memory.note"]
+    assert row("memory:write", text)[1:] == ["be remembered", "memory.remember, memory.note, memory.forget"]
     assert "knowledge.answer" in row("knowledge:search", text)[2]
     assert "register" in owner.reads("tiers", "show", "stranger")
 
@@ -270,7 +270,7 @@ def test_an_entry_or_a_module_that_is_broken_is_told_beside_the_others(owner: Ow
     ran = owner.types("agents", "show", "ghost")
     assert ran.returncode == 0
     assert "agent_ghost can't be imported" in ran.stderr
-    assert row("memory:write", owner.reads("tiers", "show", "gold"))[2] == "memory.remember, memory.note"
+    assert row("memory:write", owner.reads("tiers", "show", "gold"))[2] == "memory.remember, memory.note, memory.forget"
 
 
 def test_scaling_says_what_changed(owner: Owner) -> None:

@@ -22,6 +22,16 @@ HEAVY = {
     *("agents", "mesh.up", "mesh.wiring", "mesh.worker", "mesh.dispatch", "mesh.cli.app"),
 }
 
+META = {
+    "TWILIO_ACCOUNT_SID": "",
+    "TWILIO_AUTH_TOKEN": "",
+    "META_ACCESS_TOKEN": "EAAN6",
+    "META_APP_SECRET": TOKEN,
+    "META_VERIFY_TOKEN": "a word",
+    "META_PHONE_NUMBER_ID": "106540352242922",
+    "META_NUMBER": "+15550783881",
+}
+
 
 def environment(redis_url: str, home: Path, port: int) -> dict[str, str]:
     return {
@@ -35,14 +45,20 @@ def environment(redis_url: str, home: Path, port: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("entrance", [("-m", "mesh.cli"), ("-c", "from mesh.cli import main; main()")])
+ENTRANCES = (("-m", "mesh.cli"), ("-c", "from mesh.cli import main; main()"))
+
+
+@pytest.mark.parametrize(
+    ("entrance", "provider"), [(ENTRANCES[0], "twilio"), (ENTRANCES[1], "twilio"), (ENTRANCES[0], "meta")]
+)
 def test_the_gateway_imports_nothing_that_it_does_not_need(
-    redis_url: str, tmp_path: Path, entrance: tuple[str, str]
+    redis_url: str, tmp_path: Path, entrance: tuple[str, str], provider: str
 ) -> None:
     port, log = free_port(), tmp_path / "imported"
     command = [sys.executable, "-X", "importtime", *entrance, "run", "gateway"]
+    chosen = environment(redis_url, tmp_path, port) | (META if provider == "meta" else {})
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment(redis_url, tmp_path, port), stderr=out)
+        process = subprocess.Popen(command, cwd=ROOT, env=chosen, stderr=out)
     try:
         until_ready(port, process, log)
         text = log.read_text()

@@ -242,6 +242,22 @@ async def accepted_again(mesh: Running) -> None:
                 await asyncio.sleep(0.1)
 
 
+async def test_a_human_takes_over_until_the_owner_hands_back(mesh: Running, phone: Phone) -> None:
+    guest = "+15557654322"
+    mesh.adiyan("clients", "register", guest, "--name", "Mia")
+    async with replies_to(phone, OWNER) as told:
+        assert "A person takes over" in await ask(phone, guest, "/human")
+    assert guest in told[0].text
+    assert guest in mesh.adiyan("clients", "waiting").stdout
+    await phone.say(guest, "How much is a double room?")
+    async with replies_to(phone, guest) as got:
+        assert "answers again" in mesh.adiyan("clients", "hand-back", guest).stdout
+    assert ["It's me again" in each.text for each in got] == [True], "the question in between was not for the mesh"
+    assert "84 euros" in await ask(phone, guest, "How much is a double room?")
+    assert "not in a human's hands" in mesh.adiyan("clients", "hand-back", guest).stdout
+    assert "Nobody waits" in mesh.adiyan("clients", "waiting").stdout
+
+
 def test_the_owners_lists_show_who_and_what(mesh: Running) -> None:
     people = mesh.adiyan("clients", "list").stdout
     assert "Asha" in people
@@ -252,6 +268,16 @@ def test_the_owners_lists_show_who_and_what(mesh: Running) -> None:
     seen_by_asha = mesh.adiyan("kb", "list", "--as", ASHA).stdout
     assert "prices.md" in seen_by_asha
     assert "contract.md" not in seen_by_asha
+
+
+def test_a_document_is_shown_as_it_was_read_to_whoever_may_see_it(mesh: Running) -> None:
+    shown = mesh.adiyan("kb", "show", "contract.md", "--passages").stdout
+    assert "1 part(s), 0 with something that could not be read" in shown
+    assert "7,413" in shown
+    foreign, absent = (mesh.adiyan("kb", "show", name, "--as", ASHA) for name in ("contract.md", "nothing.md"))
+    assert foreign.returncode == absent.returncode != 0
+    assert foreign.stderr.replace("contract", "nothing") == absent.stderr
+    assert "no document called" in foreign.stderr
 
 
 def test_adding_a_document_twice_changes_nothing_and_says_so(mesh: Running) -> None:

@@ -11,7 +11,8 @@ import pytest
 from agents.orchestrator.turns import Driver, Patience
 from mesh.catalogue import say
 from mesh.contracts import CLEAR_TO_SEND, Piece, Reply
-from mesh.envelope import Ok, Request
+from mesh.envelope import Failed, Ok, Request
+from mesh.errors import Unavailable
 from mesh.lease import TurnRecord
 from mesh.ports import Delivery
 from tests.outbox import OWNER
@@ -100,7 +101,27 @@ async def test_a_reply_that_is_far_too_long_is_announced_and_comes_as_a_file(sta
     assert turn.reply is not None
     note, file = turn.reply.pieces
     assert note.text == say("too_long_as_file", "en")
-    assert file.document_id == f"turn:{turn.turn_id}"
+    assert (file.document_id, file.name) == (f"turn:{turn.turn_id}", "answer.docx")
+
+
+async def test_a_file_that_whatsapp_shows_comes_as_a_file_and_another_as_a_link(stage: Stage) -> None:
+    pieces = tuple(Piece(document_id="d1", name=name) for name in ("notes.md", "plan.pdf"))
+    stage.says = lambda request: saying(Reply(text="both", pieces=pieces))
+    await stage.phone.script({"do": "accept"}, {"do": "refuse", "code": 63024})
+    await stage.hear()
+    await stage.take()
+    assert await stage.received() == ["notes.md\nhttp://127.0.0.1:9/files/d1/notes.md"]
+    (refused,) = (await stage.phone.log())["refused"][-1:]
+    assert refused["to"] == stage.person, "the other one was sent as a file, whose link nobody serves here"
+
+
+async def test_an_apology_is_in_the_persons_language(stage: Stage) -> None:
+    await stage.sender.people.note(stage.person, language="es")
+    stage.says = lambda request: Failed(code=Unavailable.code, user_text=Unavailable.default)
+    await stage.hear()
+    await stage.take()
+    assert await stage.received() == [say("error_unavailable", "es")]
+    assert "minuto" in say("error_unavailable", "es")
 
 
 # ── silence, and its reasons ──────────────────────────────────────────────────────────────────────────────────────
@@ -177,6 +198,32 @@ async def test_a_reply_outside_the_window_waits_and_comes_with_the_next_one(stag
     assert await stage.ledger.waiting(stage.chat) == []
 
 
+async def test_what_waits_is_not_lost_when_the_draft_that_holds_it_becomes_stale_or_is_refused(stage: Stage) -> None:
+    stage.be_quiet(0.01)
+    await stage.phone.script({"do": "refuse", "code": 63016})
+    await stage.hear("SM1")
+    await stage.take()
+    await stage.hear("SM2", "one")
+    async with stage.ledger.lease(stage.chat) as lease:
+        assert lease is not None
+        turn = await lease.next()
+        assert turn is not None
+        await lease.planned(turn, Reply(text="a draft with what waits"), took=1)
+        await stage.hear("SM3", "two")
+        assert await lease.gather(turn)
+    assert await stage.ledger.waiting(stage.chat) == [say("earlier_reply", "en", text="the answer")]
+    stage.cleared = Failed(code="denied", user_text="You may not.")
+    await stage.take()
+    assert await stage.ledger.waiting(stage.chat) == [say("earlier_reply", "en", text="the answer")]
+    stage.cleared = Ok(value={})
+    await stage.hear("SM4", "three")
+    await stage.take()
+    assert await stage.received() == [
+        "You may not.",
+        f"{say('earlier_reply', 'en', text='the answer')}\n\nthe answer",
+    ]
+
+
 async def test_what_waited_comes_once_before_a_reply_of_several_pieces(stage: Stage) -> None:
     await stage.phone.script({"do": "refuse", "code": 63016})
     await stage.hear("SM1")
@@ -202,6 +249,18 @@ async def test_with_a_template_the_person_is_told_once_a_day_that_an_answer_wait
     assert (await stage.received())[-1].count("the answer") == 3
 
 
+async def test_buttons_come_with_a_text_and_without_them_when_the_provider_has_no_such_template(stage: Stage) -> None:
+    buttons = [{"title": "Delete it", "id": "cmd:delete"}]
+    await stage.phone.templates({TEMPLATE: {"text": "{{1}}", "buttons": buttons}})
+    for template, shown in ((TEMPLATE, (("Delete it", "cmd:delete"),)), ("HX" + "2" * 32, ())):
+        piece = Piece(text="I've read it.", template=template)
+        stage.says = lambda request, piece=piece: saying(Reply(text=piece.text, pieces=(piece,)))  # type: ignore[misc]
+        await stage.hear(f"SM{template}")
+        await stage.take()
+        last = (await stage.phone.replies(stage.person))[-1]
+        assert (last.text, last.buttons) == ("I've read it.", shown)
+
+
 # ── afterwards ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -220,7 +279,7 @@ async def test_what_the_provider_could_not_deliver_waits_too(stage: Stage) -> No
     await stage.ledger.delivered(Delivery(turn.provider_id, "undelivered", "63016"))
     await stage.ledger.delivered(Delivery(turn.provider_id, "undelivered", "63016"))
     await followed_up(stage)
-    assert await stage.ledger.waiting(stage.chat) == ["the answer"]
+    assert await stage.ledger.waiting(stage.chat) == [say("earlier_reply", "en", text="the answer")]
 
 
 async def test_a_callback_that_is_faster_than_our_own_note_is_not_lost(stage: Stage) -> None:

@@ -49,6 +49,7 @@ class Provider:
     `refuse`, `window` (refuses until the person has written again)."""
 
     limit = 1600
+    files = frozenset({".pdf"})
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, str, str]] = []

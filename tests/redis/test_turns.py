@@ -10,6 +10,7 @@ import pytest
 
 from agents.orchestrator import words
 from agents.orchestrator.turns import MOST_CLAIMS, Patience
+from mesh.catalogue import say
 from mesh.contracts import CONVERSE, Reply, Turn
 from mesh.envelope import Failed, Ok, Request
 from mesh.ledger import Caps
@@ -275,7 +276,7 @@ async def test_a_cancel_with_nothing_under_way_says_so_and_asks_no_agent(stage: 
     assert CONVERSE.name not in stage.asked
 
 
-async def test_a_bare_stop_cancels_nothing(stage: Stage) -> None:
+async def test_a_bare_stop_is_no_cancel_and_silences_what_was_drafted(stage: Stage) -> None:
     await stage.hear("SM0", "a question")
     async with stage.ledger.lease(stage.chat) as lease:
         assert lease is not None
@@ -284,7 +285,7 @@ async def test_a_bare_stop_cancels_nothing(stage: Stage) -> None:
         await lease.planned(turn, Reply(text="the draft"))
     await stage.hear("SM1", "STOP")
     await stage.take()
-    assert (await stage.received())[0] == "the draft"
+    assert await stage.received() == [say("opted_out", "en")]  # and what was drafted before is left unsaid
 
 
 # ── company, deadlines, caps ──────────────────────────────────────────────────────────────────────────────────────

@@ -51,7 +51,7 @@ def test_nothing_is_pickled() -> None:
 
 
 def test_every_read_path_needs_a_permission_to_read() -> None:
-    assert len(contracts.READ_PATHS) == 6
+    assert len(contracts.READ_PATHS) == 7
     assert {skill.needs for skill in contracts.READ_PATHS} == {"knowledge:search"}
 
 

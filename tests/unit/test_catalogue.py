@@ -190,6 +190,7 @@ def test_everything_that_is_said_is_in_the_catalogue_with_what_it_needs() -> Non
 def test_the_orchestrator_says_its_words_in_each_language(code: str) -> None:
     assert {say(key, code) for _, key in words.SMALL_TALK.values()} <= set(CATALOGUE[code].values())
     assert words.without_a_search("cancel", code) == say("nothing_to_cancel", code)
+    assert words.without_a_search("cancelled", code, file=True) == say("cancelled_file", code)
     assert words.without_a_search("command", code) is None
     assert words.too_many(1, code) == say("too_many_one", code)
     assert words.too_many(4, code) == say("too_many", code, count=4)

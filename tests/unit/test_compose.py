@@ -16,7 +16,7 @@ import yaml
 
 from mesh.configuration import agents
 from mesh.embedded import parts
-from mesh.settings import ROOT, Settings, load
+from mesh.settings import META_SETTINGS, ROOT, Settings, load
 from tests.processes import free_port, qdrant
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
@@ -33,7 +33,9 @@ GIVEN = {
     "PUBLIC_URL": "https://mesh.example.com",
     "SYSTEM_OWNER": "+15550000000",
 }
-"""What an operator must fill in."""
+"""What an operator must fill in, with Twilio as the provider."""
+REQUIRED = [name for name in GIVEN if not name.startswith("TWILIO")]
+"""Which provider is a choice: without either, the mesh says so itself."""
 _VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?:(?P<how>:?[-?])(?P<text>[^{}]*))?\})")
 
 
@@ -179,7 +181,8 @@ def test_the_example_names_exactly_what_the_compose_file_reads() -> None:
 
 
 def test_the_example_has_the_defaults_and_leaves_out_what_only_the_operator_knows() -> None:
-    optional = {"CHAT_MODEL", "SPEECH_URL", "TWILIO_NUMBERS", "TWILIO_SHARED_KEY", "WINDOW_TEMPLATE"}
+    optional = {"CHAT_MODEL", "SPEECH_URL", "TWILIO_NUMBERS", "TWILIO_SHARED_KEY", "WINDOW_TEMPLATE", "META_NUMBERS"}
+    optional |= {name.upper() for name in META_SETTINGS}
     assert {name for name, value in example().items() if not value} == {*GIVEN, *optional}
     text = (ROOT / "docker-compose.yml").read_text("utf-8")
     for found in _VARIABLE.finditer(text):
@@ -189,7 +192,7 @@ def test_the_example_has_the_defaults_and_leaves_out_what_only_the_operator_know
 
 def test_what_is_not_filled_in_stops_the_start_with_a_sentence() -> None:
     joined = "\n".join(OURS["gateway"]["environment"].values())
-    for name in GIVEN:
+    for name in REQUIRED:
         with pytest.raises(AssertionError, match=f"{name} must be given: set it in .env"):
             filled(joined, {**GIVEN, name: ""})
 

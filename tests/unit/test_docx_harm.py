@@ -88,7 +88,7 @@ async def test_an_archive_named_like_a_word_file_is_damaged() -> None:
     [
         ("EncryptedPackage", "protected by a password"),
         ("WordDocument", "an old Word file, which I can't read. Please save it as .docx or PDF"),
-        ("Workbook", "an old Excel file, which I can't read. Please save it as PDF"),
+        ("Workbook", "an old Excel file, which I can't read. Please save it as .xlsx or PDF"),
         ("Something", "an old Office file"),
     ],
 )

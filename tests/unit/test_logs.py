@@ -39,6 +39,16 @@ def test_a_phone_number_is_masked_wherever_it_comes_from(written: Callable[[], s
     assert "Traceback" in text
 
 
+def test_metas_id_of_a_message_in_which_the_number_is_is_told_by_another_name(written: Callable[[], str]) -> None:
+    logs.set_up("gateway")
+    wamid = "wamid.HBgLMTY1MDM4Nzk0MzkVAgARGBJDQjZCMzlEQUE4OTJBMTE4RTUA"  # as in Meta's documentation: +16503879439
+    for each in (wamid, wamid, wamid[:-1]):
+        logging.getLogger("mesh.x").info("→ accepted message=%s new=true", each)
+    names = re.findall(r"message=(\S+) new=true", written())
+    assert names[0] == names[1] != names[2]
+    assert not any(part in name for name in names for part in ("MTY1MDM4", "[number]"))
+
+
 def test_what_strangers_cause_is_counted_rather_than_written(written: Callable[[], str]) -> None:
     logs.set_up("gateway", sparing=True)
     for number in range(1000):

@@ -107,6 +107,11 @@ def _lines(block: Block, titled: bool) -> str:
     return indent + f"\n{indent}  ".join(lines) if _ITEM.match(block.text) else "\n".join(lines)
 
 
+def guarded(text: str) -> str:
+    """Plain text, of which Markdown would take nothing for structure."""
+    return "\n".join(map(_guarded, text.split("\n")))
+
+
 def _guarded(line: str) -> str:
     return f"\\{line}" if _STRUCTURE.match(line) else line
 

@@ -20,6 +20,7 @@ NARROW = 0.05
 _LATIN = {
     "cp1252": (
         "äöüß", "éèêëàâçîïôùûœæ", "áéíóúñü", "áâãàçéêíóôõú", "àèéìòù", "åäöéæø", "áéíóúýþæöð", "éëïöüóè",
+        "äöõüšž",
     ),
     "cp1250": ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áéíóöőúüű", "ăâîşţșț", "čćđšž", "áäčďéíĺľňóôŕšťúýž", "ëç"),
     "iso8859-2": ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áéíóöőúüű"),
@@ -29,24 +30,32 @@ _LATIN = {
     "cp850": ("äöüß", "éèêëàâçîïôùû", "áéíóúñü", "áâãàçéêíóôõú", "åäöæø"),
     "mac-roman": ("äöüß", "éèêëàâçîïôùûœ", "áéíóúñü", "áâãàçéêíóôõú", "åäöæø"),
 }  # fmt: skip
-_RUSSIAN = "абвгдеёжзийклмнопрстуфхцчшщъыьэюя"
-_CYRILLIC = (_RUSSIAN, "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя'", "абвгдђежзијклљмнњопрстћуфхцчџш", "абвгдежзийклмнопрстуфхцчшщъьюя")
-_OTHERS = {
+_RUSSIAN = "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъ"
+_CYRILLIC = (
+    _RUSSIAN,
+    "оанивтерскдлупмзябгїьчхцюжйєшщфґі",
+    "аионерстувкјлдмпгзбшчцћжњђљхфџ",
+    "аиоетнрсвлдпкгмзъубщчяшцжйхюфь",
+)
+_GREEK = "αοιετνσηυρπκμλςωίόάγέήδύθφβώχξζψϊϋΐΰ"
+_OTHERS = {  # the commonest letters first
     "cp1251": _CYRILLIC,
     "koi8-r": (_RUSSIAN,),
     "koi8-u": _CYRILLIC[1:2],
     "cp866": (_RUSSIAN,),
     "iso8859-5": _CYRILLIC,
     "mac-cyrillic": _CYRILLIC[:2],
-    "cp1253": ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ",),
-    "iso8859-7": ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ",),
-    "cp1255": ("".join(map(chr, (*range(0x5B0, 0x5C4), *range(0x5D0, 0x5F5)))),),
-    "cp1256": ("ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگًٌٍَُِّْ،؛؟",),
+    "cp1253": (_GREEK,),
+    "iso8859-7": (_GREEK,),
+    "cp1255": ("יוהלאתרמבשנעדכחפקסטםןזגצךףץ" + "".join(map(chr, (*range(0x5B0, 0x5C4), *range(0x5F0, 0x5F5)))),),
+    "cp1256": ("اليمنوترةبدعسفهكقأحجشطصخضىذزثئغءظإؤآپچژگ،؛؟ًٌٍَُِّْ",),
     "cp874": ("".join(map(chr, (*range(0xE01, 0xE3B), *range(0xE40, 0xE4F)))),),
 }
-_WIDE = ("cp932", "euc_jp", "gb18030", "big5hkscs", "cp949")
+_WIDE = ("cp949", "cp932", "euc_jp", "gb18030", "big5hkscs")
 _CANDIDATES = (*_LATIN, *_OTHERS, *_WIDE)
 """Of equals the first is taken."""
+_LETTERS = 33
+"""Of an alphabet; what comes after them is rare."""
 _RARE = {"iso8859-2": 0.97, "cp1257": 0.97, "cp850": 0.96, "mac-roman": 0.94, "koi8-u": 0.97, "mac-cyrillic": 0.85}
 _PUNCTUATION = frozenset("“”„‘’‚«»‹›–—…•·€£¥§©®™°±²³¹½¼¾×÷ºª¿¡№´µ\u00a0")
 _WORD = re.compile(r"\w+")
@@ -63,7 +72,11 @@ def guess(raw: bytes) -> Guess | None:
     """None when it is text in no encoding that is known here."""
     sample = _sample(raw)
     scores = sorted(
-        ((score, -place, encoding) for place, encoding in enumerate(_CANDIDATES) if (score := _score(sample, encoding))),
+        (
+            (score, -place, encoding)
+            for place, encoding in enumerate(_CANDIDATES)
+            if (score := _score(sample, encoding))
+        ),
         reverse=True,
     )
     if not scores or scores[0][0] <= 0.2:
@@ -105,17 +118,21 @@ def _score(sample: bytes, encoding: str) -> float:
     beyond = sum(marks.values())
     if not beyond:
         return 0
-    known = max(sum(marks[letter] for letter in alphabet) for alphabet in map(_with_capitals, alphabets))
+    weights = [_weights(alphabet, encoding in _OTHERS and encoding != "cp874") for alphabet in alphabets]
+    known = max(sum(count * worth.get(mark, 0) for mark, count in marks.items()) for worth in weights)
+    if encoding == "cp1252":  # in several languages
+        known = max(known, 0.85 * sum(count for mark, count in marks.items() if any(mark in each for each in weights)))
     known += sum(marks[mark] for mark in _PUNCTUATION) if encoding not in ("cp850", "mac-roman") else 0
-    if encoding == "cp1252" or encoding in _OTHERS:
-        every = frozenset("".join(_with_capitals(each) for each in alphabets))
-        known = max(known, round(0.85 * sum(marks[each] for each in every | _PUNCTUATION)))  # several languages
-    return (known - other) / beyond * _RARE.get(encoding, 1)
+    if encoding in _LATIN:  # there, letters beyond ASCII stand alone
+        other += 0.3 * sum(a != b and min(a, b) > "\x7f" and a.isalpha() and b.isalpha() for a, b in pairwise(text))
+    return min((known - other) / beyond, 1) * _RARE.get(encoding, 1)
 
 
 @cache
-def _with_capitals(alphabet: str) -> str:
-    return "".join({*alphabet, *(letter.upper() for letter in alphabet if len(letter.upper()) == 1)})
+def _weights(alphabet: str, ordered: bool) -> dict[str, float]:
+    """Of the letters, small and capital; of a whole alphabet the common ones count more, 1 on the average of a text."""
+    worth = {letter: 1.12 - 0.5 * min(at / _LETTERS, 1.2) if ordered else 1 for at, letter in enumerate(alphabet)}
+    return worth | {letter.upper(): weight for letter, weight in worth.items() if len(letter.upper()) == 1}
 
 
 def _tally(text: str) -> tuple[Counter[str], float]:
@@ -155,7 +172,9 @@ def _wide_score(text: str, encoding: str) -> float:
     if not beyond:
         return 0
     mixed = sum(2 for pair in pairwise(text) if _is_latin_beside_wide(*pair))
-    return (sum(_commons(beyond, encoding)) - mixed) / len(beyond)
+    score = (sum(_commons(beyond, encoding)) - mixed) / len(beyond)
+    low = any(character.encode(encoding)[-1] < 0x80 for character in beyond)
+    return score if low or encoding != "big5hkscs" else score * 0.9  # a third of its characters end so
 
 
 def _is_latin_beside_wide(before: str, after: str) -> bool:
@@ -173,7 +192,7 @@ def _commons(characters: list[str], encoding: str) -> Iterator[float]:
         elif 0x3000 <= code <= 0x303F or 0xFF00 <= code <= 0xFF60 or character in "“”‘’—…·、。":
             yield 0.7
         elif 0xAC00 <= code <= 0xD7A3:
-            yield (1 if _common_bytes(character, "euc_kr") else -0.5) if encoding == "cp949" else -1
+            yield (1 if min(character.encode("cp949")) > 0xA0 else -0.5) if encoding == "cp949" else -1
         elif 0x4E00 <= code <= 0x9FFF:
             yield _common_ideograph(character, encoding)
         else:
@@ -182,14 +201,14 @@ def _commons(characters: list[str], encoding: str) -> Iterator[float]:
 
 def _common_ideograph(character: str, encoding: str) -> float:
     try:
-        first = character.encode(encoding)[0]
+        first, *_ = character.encode(encoding)
     except UnicodeEncodeError:
         return -1
     match encoding:
         case "gb18030":
             return 0.93 if 0xB0 <= first <= 0xD7 and _common_bytes(character, "gb2312") else -0.5
         case "big5hkscs":
-            return 1 if 0xA4 <= first <= 0xC6 else -0.3
+            return 0.98 if 0xA4 <= first <= 0xC6 else -0.3
         case "cp932":
             return 0.92 if 0x88 <= first <= 0x97 else -0.3
         case "euc_jp":

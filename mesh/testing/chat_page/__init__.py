@@ -11,13 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
-from starlette.types import Message as Event
 
 from mesh.adapters.twilio_signature import address
 from mesh.testing.exchange import Exchange
@@ -66,23 +63,6 @@ def routes(exchange_of: Callable[[Request], Exchange]) -> list[BaseRoute]:
 
     static = Mount("/page", StaticFiles(directory=HERE / "static"))
     return [Route("/", page), Route("/page/talk", talk), static]
-
-
-class Playing:
-    """Lets the page play what a person or the mesh has sent, which the headers of every page of ours forbid."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_more(event: Event) -> None:
-            if event["type"] == "http.response.start":
-                headers = MutableHeaders(scope=event)
-                if policy := headers.get("content-security-policy"):
-                    headers["content-security-policy"] = f"{policy}; media-src 'self'"
-            await send(event)
-
-        await self._app(scope, receive, send_with_more if scope["type"] == "http" else send)
 
 
 def _news(exchange: Exchange, who: str, after: int) -> bool:
