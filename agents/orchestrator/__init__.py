@@ -164,7 +164,7 @@ async def _reply(turn: Turn, person: Person, language: str, ctx: Context[Desk]) 
     command = None if turn.files else command_of(turn.text, turn.button)
     if command and command.name in COMMANDS:
         return await obey(Order(command, turn, person, language, sender.ledger, sender.people, sender.alerts), ctx)
-    if turn.kind == "document" and turn.files:
+    if turn.kind in ("document", "image") and turn.files:
         confirmed = await taken_in(turn, language, ctx, sender.channel, sender.people, ctx.own.document_buttons)
         return await _answered_too(confirmed, turn, language, ctx) if turn.text.strip() else confirmed
     if turn.kind == "audio" and turn.files:

@@ -11,7 +11,7 @@ from agents.orchestrator.commanding import source_of, who_sees
 from mesh.catalogue import say, say_error
 from mesh.context import Context
 from mesh.contracts import INGEST, DocumentCard, Ingest, Ingested, Piece, Reply, SentFile, Turn
-from mesh.errors import Crashed, MeshError, NotFound, TimedOut, Unavailable
+from mesh.errors import Crashed, MeshError, NotFound, TimedOut, Unavailable, Unreadable
 from mesh.people import People
 from mesh.ports import Attachment, Channel, Media, Transcriber
 
@@ -33,7 +33,8 @@ _WORDS = {
 async def taken_in(
     turn: Turn, language: str, ctx: Context[Any], channel: Channel, people: People, buttons: str = ""
 ) -> Reply:
-    """Documents, into the sender's own knowledge. `buttons` is the provider's id of a text with quick replies."""
+    """Documents and pictures with text, into the sender's own knowledge. `buttons` is the provider's id of a text with
+    quick replies."""
     if not ctx.grant.covers(INGEST.needs):
         return Reply(text=say("may_not_add_documents", language))
     taken = [await _taken_in(file, turn, language, ctx, channel, people) for file in turn.files]
@@ -51,6 +52,8 @@ async def _taken_in(
         name = media.name
         ingested = await ctx.ask(INGEST, Ingest(name=name, raw=media.raw))
     except MeshError as error:
+        if turn.kind == "image" and isinstance(error, Unreadable):
+            return say("image_not_read", language), None
         later = isinstance(error, (Unavailable, TimedOut, Crashed))
         reason = say("media_not_now", language) if later else say_error(error.code, error.user_text, language)
         return say("document_unreadable", language, name=name, reason=reason), None

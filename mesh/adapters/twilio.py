@@ -32,7 +32,26 @@ from mesh.settings import is_loopback
 
 log = logging.getLogger(__name__)
 
-FILES = frozenset(".jpg .jpeg .png .webp .ogg .amr .3gp .aac .mp3 .mp4 .pdf .doc .docx .pptx .xlsx .vcf".split())
+FILES = frozenset(
+    [
+        ".jpg",
+        ".jpeg",
+        ".png",
+        ".webp",
+        ".ogg",
+        ".amr",
+        ".3gp",
+        ".aac",
+        ".mp3",
+        ".mp4",
+        ".pdf",
+        ".doc",
+        ".docx",
+        ".pptx",
+        ".xlsx",
+        ".vcf",
+    ]
+)
 """What Twilio shows on WhatsApp: no plain text, no tables of values, no web page (error 63021)."""
 RATE_CODES = {"20429", "63018"}
 MAX_FILES_ASKED = 100

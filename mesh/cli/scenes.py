@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mesh.catalogue import say
@@ -133,6 +135,28 @@ async def voice_notes(show: Show) -> None:
         show.expect(said, said.ms < 15_000, "within 15 seconds")
 
 
+async def a_picture(show: Show) -> None:
+    picture = _drawn("Opening of the boathouse: Lantern Night, 14 August, entrance 8 euros.")
+    if not picture:
+        return
+    said = await show.file(BEN, "poster.png", "image/png", picture, "a picture with words in it is read")
+    show.says(said, "pages: 1", "you alone")
+    said = await show.text(BEN, "How much is the entrance on Lantern Night?", "and answered from")
+    show.says(said, "8 euros")
+
+
+def _drawn(text: str) -> bytes:
+    """A picture of a page; empty where nothing reads pictures."""
+    if not (find_spec("rapidocr") and find_spec("PIL")):
+        return b""
+    import pypdfium2  # type: ignore[import-untyped]  # it has no types
+
+    page = pypdfium2.PdfDocument(pdf([text]))[0]
+    held = io.BytesIO()
+    page.render(scale=2).to_pil().crop((0, 0, 1224, 300)).save(held, "PNG")
+    return held.getvalue()
+
+
 async def in_spanish(show: Show) -> None:
     said = await show.text(CARLA, "Hola, buenos días", "greeted in her language")
     show.says(said, say("first_contact", "es", days=7).splitlines()[0])
@@ -219,6 +243,7 @@ SCENES: tuple[Scene, ...] = (
     ("Files out, and gone", files_back),
     ("What can't be read", what_cannot_be_read),
     ("Pictures, places, buttons and the rest", everything_else),
+    ("A picture with words", a_picture),
     ("In Spanish", in_spanish),
     ("Voice notes", voice_notes),
     ("What is kept, and erased", what_is_kept),
