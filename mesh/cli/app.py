@@ -308,7 +308,7 @@ def add(
     owner: Annotated[str, typer.Option(help="Whose document it is; the system owner's if not given.")] = "",
     everyone: Annotated[bool, typer.Option("--global", help="Visible to every client.")] = False,
 ) -> None:
-    """Adds documents (PDF, Office, web pages, mail, e-books, text, pictures), or replaces changed ones. Says what could not be read, and why."""
+    """Adds documents, pictures and scans, or replaces changed ones. Says what could not be read, and why."""
     from mesh.cli.admin import add_documents
 
     if owner and everyone:
