@@ -33,6 +33,7 @@ ASHA, BEN, CARLA, OWNER = "+15551230001", "+15551230002", "+15551230003", "+1555
 NAMES = {ASHA: "Asha", BEN: "Ben (may publish)", CARLA: "Carla (Spanish)", OWNER: "the owner"}
 WITHIN_S = 120.0
 FILE_WITHIN_S = 10.0
+TEMPLATE = "HX" + "0" * 32
 
 
 @dataclass
@@ -158,13 +159,14 @@ Scene = tuple[str, Callable[[Show], Awaitable[None]]]
 
 async def play(settings: Settings, console: Console, *, json_out: Path | None) -> int:
     """Returns the exit code."""
-    settings = await fresh(settings, OWNER)
+    settings = (await fresh(settings, OWNER)).model_copy(update={"window_template": TEMPLATE})
     async with Mesh(settings, lambda text: console.print(f"[dim]{escape(text)}[/]")) as started:
         console.print(f"[dim]The mesh is up in {started.seconds:.1f} s.[/]")
         await prepare(started, settings.adiyan_config / "demo", [], console, own=True)
         await _register(started)
         async with Phone(started.phone) as phone, Bus(started.settings.redis_url) as bus:
             ledger = Ledger(bus.redis)
+            await phone.templates({TEMPLATE: "{{1}}"})
             show = Show(phone, bus, ledger, started, console)
             try:
                 troubles = await _play_all(show, SCENES, console)

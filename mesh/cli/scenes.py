@@ -167,16 +167,16 @@ async def in_spanish(show: Show) -> None:
 
 
 async def what_is_kept(show: Show) -> None:
-    facts = [
-        f"My {thing} is {colour}."
-        for thing, colour in zip(THINGS * 3, [each for each in COLOURS for _ in THINGS], strict=True)
-    ]
-    for fact in facts[:12]:
-        await show.phone.post(ASHA, fact)
+    for kind, colour in zip(("", "old ", "spare "), COLOURS, strict=True):
+        for thing in THINGS:
+            await show.phone.post(ASHA, f"My {kind}{thing} is {colour}.")
     said = await show.text(ASHA, "My favourite harbour is Whitby.")
     show.says(said, "Whitby")
-    said = await show.text(ASHA, "/mydata", "everything that is kept of her")
+    said = await show.text(ASHA, "/mydata", "everything that is kept of her, in several messages")
     show.says(said, "Whitby", "late.md")
+    show.expect(
+        said, len(said.replies) > 1 and all(len(each.text) <= 1600 for each in said.replies), "several messages"
+    )
     said = await show.text(ASHA, "/forget my favourite harbour")
     said = await show.text(ASHA, "What is my favourite harbour?", "forgotten")
     show.never(said, "Whitby")
@@ -215,11 +215,30 @@ async def a_human(show: Show) -> None:
 
 
 async def the_window(show: Show) -> None:
-    await show.phone.script({"do": "refuse", "code": 63016})
-    said = await show.text(BEN, "How much is a single kayak a day?", "24 hours are over: the answer waits")
-    show.expect(said, said.outcome.startswith("waiting"), "the answer waits")
-    said = await show.text(BEN, "thanks", "and comes with the next reply")
-    show.says(said, "31 euros")
+    await show.phone.rules(window_s=0.0)
+    question = "How much is a single kayak a day?"
+    said = await show.hears(BEN, question, "24 hours are over, as a callback tells", show.phone.post(BEN, question))
+    show.says(said, say("window_closed", "en"))
+    await show.phone.rules()
+    said = await show.text(BEN, "thanks", "the answer waited, and comes with the next reply")
+    show.says(said, say("earlier_reply", "en", text="").splitlines()[0], "31 euros")
+
+
+async def never_delivered(show: Show) -> None:
+    last = (await show.received(OWNER))[-1:]
+    await show.phone.script({"do": "refuse", "code": 63024})
+    said = await show.text(BEN, "How much is a single kayak a day?", "refused for good: a dead letter")
+    show.expect(said, said.outcome.startswith("dead"), "a dead letter")
+    told = await show.phone.replies(OWNER, last[0].seq if last else 0, 20)
+    show.expect(said, any("63024" in each.text for each in told), "the owner is told on WhatsApp")
+
+
+async def a_quotation(show: Show) -> None:
+    one = await show.file(BEN, "one.md", "text/markdown", b"# One\n\nThe first file.\n", "")
+    await show.file(BEN, "two.md", "text/markdown", b"# Two\n\nThe second file.\n", "")
+    sid = one.replies[-1].sid if one.replies else ""
+    said = await show.text(BEN, "delete", "as a reply to the first one's message", quoting=sid)
+    show.says(said, "one.md", "deleted")
 
 
 async def trouble(show: Show) -> None:
@@ -250,5 +269,7 @@ SCENES: tuple[Scene, ...] = (
     ("STOP and START", stop_and_start),
     ("A human takes over", a_human),
     ("The 24-hour window", the_window),
+    ("What can't be delivered", never_delivered),
+    ("A reply to a message", a_quotation),
     ("A provider that misbehaves", trouble),
 )

@@ -83,6 +83,8 @@ def _nothing(name: str, pages: Sequence[Page]) -> str:
         why = "it is blank" if troubles == {BLANK} else "it may be a scan"
         if NO_WORDS in troubles:
             why = "I found no words on its pictures either"
+        if ocr.TOO_MANY in troubles:
+            why = "they are pictures, and too many to read them all"
     return f"{name} could not be read: {which} ({why}). Please send a PDF in which text can be selected, or plain text."
 
 

@@ -104,7 +104,7 @@ def _pixels(image: Any) -> Any:
 
     fits = max(1, int((image.width * image.height / ocr.MOST_PIXELS) ** 0.5))
     image.draft("RGB", (image.width // fits, image.height // fits))  # a JPEG is decoded smaller
-    image = ImageOps.exif_transpose(image)
+    ImageOps.exif_transpose(image, in_place=True)  # a copy would be as large again
     if image.mode in ("P", "PA", "LA", "La", "RGBa") or "transparency" in image.info:
         image = image.convert("RGBA")
     elif image.mode == "1":
