@@ -27,7 +27,7 @@ from mesh.ports import Document, Part, Visibility
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 2
+SCHEMA = 3
 PATIENCE = 10.0
 """Seconds to wait for another writer."""
 LARGE = 256 << 20
@@ -68,6 +68,7 @@ CREATE TABLE parts (
     label TEXT NOT NULL,
     text TEXT NOT NULL,
     trouble TEXT NOT NULL,
+    how TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (document_id, state, number),
     FOREIGN KEY (document_id, state) REFERENCES documents ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
@@ -86,6 +87,7 @@ PRAGMA user_version = 2;
 COMMIT;
 VACUUM;
 """  # noqa: S608 - of constants
+_FROM_2 = "ALTER TABLE parts ADD COLUMN how TEXT NOT NULL DEFAULT ''"
 _COLUMNS = "document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks"
 
 
@@ -315,7 +317,7 @@ def _document(
 
 def _parts(database: sqlite3.Connection, document_id: str, state: State, with_text: bool) -> tuple[Part, ...]:
     query = """
-        SELECT label, CASE WHEN ? THEN text ELSE '' END, trouble FROM parts
+        SELECT label, CASE WHEN ? THEN text ELSE '' END, trouble, how FROM parts
         WHERE document_id = ? AND state = ? AND (? OR trouble <> '') ORDER BY number
     """
     return tuple(Part(*row) for row in database.execute(query, (with_text, document_id, state, with_text)))
@@ -347,9 +349,9 @@ def _replace(database: sqlite3.Connection, document: Document, state: State) -> 
         ),
     )
     database.executemany(
-        "INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
-            (document.document_id, state, number, part.label, part.text, part.trouble)
+            (document.document_id, state, number, part.label, part.text, part.trouble, part.how)
             for number, part in enumerate(document.parts)
         ),
     )
@@ -380,8 +382,12 @@ def _migrate(database: sqlite3.Connection) -> None:
     if version == 0:
         database.execute("PRAGMA journal_mode = WAL")
         database.executescript(_TABLES)
-    elif version == 1:
+        return
+    if version == 1:
         database.executescript(_FROM_1)
+    if version < SCHEMA and "how" not in (column for _, column, *_ in database.execute("PRAGMA table_info(parts)")):
+        database.execute(_FROM_2)
+    database.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _locked(descriptor: int) -> bool:

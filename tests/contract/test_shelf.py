@@ -71,7 +71,7 @@ async def test_a_list_holds_no_text_but_says_what_could_not_be_read(shelf: Shelf
 
 
 async def test_a_page_that_was_read_in_part_keeps_its_text_and_what_is_told_of_it(shelf: Shelf) -> None:
-    part = Part("page 1", "Prices 2026", "page 1: it holds a picture")
+    part = Part("page 1", "Prices 2026", "page 1: it holds a picture", "partly ocr")
     made = replace(document(b"one"), parts=(part,))
     await shelf.put(ASHA, made, b"one", complete=True)
     assert await shelf.document(ASHA, made.document_id) == made
@@ -333,9 +333,8 @@ async def test_a_folder_of_version_1_is_taken_over(tmp_path: Path) -> None:
     folder = tmp_path / "shelf"
     made = document(b"one")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            disk, "_TABLES", disk._TABLES.replace(", 'leaving'", "").replace("user_version = 2", "user_version = 1")
-        )
+        tables = disk._TABLES.replace(", 'leaving'", "").replace(f"user_version = {disk.SCHEMA}", "user_version = 1")
+        patch.setattr(disk, "_TABLES", tables)
         old = await DiskShelf.open(folder)
         await old.put(ASHA, made, b"one", complete=True)
         with pytest.raises(sqlite3.IntegrityError):
