@@ -121,11 +121,11 @@ async def power_cut(play: Play) -> None:
 
 
 async def poison(play: Play) -> None:
-    """A message that kills its worker each time: its person reads an apology, and everybody else is answered, even who
-    was in the same worker's hands."""
+    """A message that kills its worker each time: its person reads an apology, and everybody else is answered. Who was
+    in the same worker's hands has an answer or an apology, as it happens: their work dies with it each time."""
     stage = play.stage
     poisoned, beside, *others = await stage.people(6)
-    held = await play.hold(beside)
+    held = await play.hold(beside, apology=True)
     said = await play.say(poisoned, echo.POISON, apology=True, only=True)
     stage.let_go(held.token)
     after = await play.say(poisoned)

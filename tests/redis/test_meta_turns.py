@@ -14,6 +14,7 @@ from agents.orchestrator.turns import Driver, Patience
 from mesh.adapters.meta import MetaChannel
 from mesh.adapters.meta_echoes import Echoes
 from mesh.bus import Bus
+from mesh.catalogue import say
 from mesh.contracts import Piece, Reply
 from mesh.envelope import Ok
 from mesh.gateway.app import create_app
@@ -120,7 +121,7 @@ async def test_a_reply_that_meta_could_not_deliver_for_the_closed_window_waits(s
     assert await states(stage, message_id, "failed") == "sent"
     task = asyncio.create_task(stage.sender.keep_following_up())
     async with asyncio.timeout(10):
-        while await stage.ledger.waiting(stage.chat) != ["the answer"]:
+        while await stage.ledger.waiting(stage.chat) != [say("earlier_reply", "en", text="the answer")]:
             await asyncio.sleep(0.01)
     task.cancel()
 

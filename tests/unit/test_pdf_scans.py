@@ -18,6 +18,16 @@ from tests.unit.test_parsing import pdf as written
 
 pytest.importorskip("rapidocr", reason="pictures are read with the `ocr` extra")
 
+
+@pytest.fixture(autouse=True)
+def limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test is a document of its own, with its own limits."""
+    kept = ocr.reader()
+    assert kept is not None
+    made = ocr.Reader(kept.engine)
+    monkeypatch.setattr(ocr, "reader", lambda: made)
+
+
 NOTICE = "Quiet from ten in the evening."
 
 
