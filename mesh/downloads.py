@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 
 from mesh import clock
 from mesh.bus import Bus
-from mesh.context import unwrap
-from mesh.contracts import ANSWER, GET_DOCUMENT, DocumentCard, DocumentFile, DocumentRef
+from mesh.context import In, Out, unwrap
+from mesh.contracts import ANSWER, CLEAR_TO_SEND, GET_DOCUMENT, DocumentCard, DocumentFile, DocumentRef, Nothing
 from mesh.envelope import Request, new_trace
 from mesh.errors import NotFound
 from mesh.files import GONE, WORD, Link, word_file
 from mesh.ledger import Ledger
 from mesh.links import links
+from mesh.skills import Skill
 
 
 class Downloads:
@@ -38,19 +39,23 @@ class Downloads:
     async def file(self, link: Link, *, within: float) -> DocumentFile:
         """Whether the person may have it is looked up now. Raises what the knowledge agent failed with."""
         if link.document_id.startswith(ANSWER):
+            await self._ask(CLEAR_TO_SEND, Nothing(), link, within)  # the gate, as before any reply is sent
             return await self._answer(link)
+        file = await self._ask(GET_DOCUMENT, DocumentRef(document_id=link.document_id), link, within)
+        if file.document.document_id != link.document_id:
+            raise NotFound(GONE, detail="another document than was asked for")
+        return file
+
+    async def _ask(self, skill: Skill[In, Out], payload: In, link: Link, within: float) -> Out:
         asked = Request(
             client=link.client,
-            skill=GET_DOCUMENT.name,
-            payload=DocumentRef(document_id=link.document_id).model_dump(mode="json"),
+            skill=skill.name,
+            payload=payload.model_dump(mode="json"),
             trace=new_trace(),
             key=secrets.token_hex(16),
             deadline=clock.now() + within,
         )
-        file = unwrap(GET_DOCUMENT, await (await self._connected()).ask(asked))
-        if file.document.document_id != link.document_id:
-            raise NotFound(GONE, detail="another document than was asked for")
-        return file
+        return unwrap(skill, await (await self._connected()).ask(asked))
 
     async def _answer(self, link: Link) -> DocumentFile:
         """A reply of the mesh's, for whom it was written."""

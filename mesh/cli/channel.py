@@ -7,7 +7,7 @@ import asyncio
 import json
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from mesh.bus import Bus
+from mesh.cli.conversation import ASHA, BEN, OWNER
 from mesh.cli.demo import fresh, prepare
 from mesh.cli.handing import handed_back
-from mesh.cli.scenes import SCENES
+from mesh.cli.scenes import CARLA, SCENES, Scene
 from mesh.errors import MeshError
 from mesh.lease import OUTCOMES
 from mesh.ledger import Ledger
@@ -29,7 +30,6 @@ from mesh.testing.phone import Phone, Posted, Received
 from mesh.up import Mesh, Started
 from mesh.wiring import open_roster
 
-ASHA, BEN, CARLA, OWNER = "+15551230001", "+15551230002", "+15551230003", "+15550000000"
 NAMES = {ASHA: "Asha", BEN: "Ben (may publish)", CARLA: "Carla (Spanish)", OWNER: "the owner"}
 WITHIN_S = 120.0
 FILE_WITHIN_S = 10.0
@@ -152,9 +152,6 @@ class Show:
         if not said.replies:
             self._console.print(f"    [dim]({escape(said.outcome)})[/]", soft_wrap=True)
         self._console.print(f"    [dim]{said.ms:.0f} ms[/]")
-
-
-Scene = tuple[str, Callable[[Show], Awaitable[None]]]
 
 
 async def play(settings: Settings, console: Console, *, json_out: Path | None) -> int:

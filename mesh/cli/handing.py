@@ -29,9 +29,11 @@ async def hand_back(identity: str) -> str:
         try:
             if not await handed_back(people, ledger, settings.number, identity):
                 return f"{identity} is not in a human's hands."
+            opted_out = (await people.of(identity)).opted_out_at
         finally:
             await ledger.close()
-    return f"{identity}: the mesh answers again, and has told them so."
+    told = "they have opted out, so nothing is said until they write START" if opted_out else "and has told them so"
+    return f"{identity}: the mesh answers again, {told}."
 
 
 async def handed_back(people: People, ledger: Ledger, number: str, identity: str) -> bool:

@@ -8,13 +8,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mesh.catalogue import say
+from mesh.cli.conversation import ASHA, BEN, OWNER, STRANGER
 from mesh.settings import ROOT
 from mesh.testing.paper import pdf
 
 if TYPE_CHECKING:
     from mesh.cli.channel import Show
 
-ASHA, BEN, CARLA, OWNER = "+15551230001", "+15551230002", "+15551230003", "+15550000000"
+CARLA = "+15551230003"
 UNKNOWN = "couldn't find"
 DEPOSIT = "6,172"
 """Of Asha's own contract: nobody else may ever read it."""
@@ -196,7 +197,7 @@ async def stop_and_start(show: Show) -> None:
     show.says(said, say("opted_in", "en"))
     said = await show.text(BEN, "How much is a single kayak a day?")
     show.says(said, "31 euros")
-    said = await show.text("+15559990000", "Stop", "somebody who is not even registered")
+    said = await show.text(STRANGER, "Stop", "somebody who is not even registered")
     show.says(said, say("opted_out", "en"))
 
 

@@ -24,11 +24,12 @@ from mesh.access import Gate, Grant
 from mesh.adapters.shelf import DiskShelf
 from mesh.bus import Bus
 from mesh.connections import connect
-from mesh.contracts import ANSWER, Reply
-from mesh.dispatch import Dispatcher
+from mesh.context import Context
+from mesh.contracts import ANSWER, CLEAR_TO_SEND, Nothing, Reply
+from mesh.dispatch import Agent, Dispatcher
 from mesh.downloads import Downloads
 from mesh.envelope import digest
-from mesh.errors import NotFound
+from mesh.errors import Denied, NotFound
 from mesh.files import GONE, Link
 from mesh.gateway.app import create_app
 from mesh.gateway.files import AT_ONCE, Files
@@ -300,9 +301,32 @@ async def test_the_log_has_neither_the_link_nor_the_number_nor_the_name(
 # ── replies that were too long ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_reply_as_a_file_is_for_whom_it_was_written_and_nobody_else(redis_url: str) -> None:
-    number = "+14155238886"
+@asynccontextmanager
+async def letting_in(redis_url: str, people: Directory) -> AsyncIterator[None]:
+    """The orchestrator's worker, as far as it says whether somebody may be sent anything."""
+    orchestrator: Agent[None] = Agent("orchestrator", opens=cast(Any, None))
+
+    @orchestrator.handles(CLEAR_TO_SEND)
+    async def clear(_: Nothing, ctx: Context[None]) -> Nothing:
+        return Nothing()
+
     async with Bus(redis_url) as bus:
+        gate = Gate(people, system_owner=OWNER, unknown_tier="stranger", fresh_for=0)
+        worker = MeshWorker("orchestrator", Dispatcher(orchestrator, None, gate, bus), redis_url)
+        worker.grace_s = 0.1
+        task = asyncio.create_task(worker.serve())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_reply_as_a_file_is_for_whom_it_was_written_and_nobody_else(redis_url: str) -> None:
+    number, people = "+14155238886", Directory()
+    for who in (ASHA, BEN):
+        people.allow(who, "chat:converse")
+    async with letting_in(redis_url, people), Bus(redis_url) as bus:
         ledger, downloads = Ledger(bus.redis), Downloads(redis_url)
         await ledger.accept(Inbound("SM1", ASHA, number, "a question", {}))
         async with ledger.lease(f"{number}|{ASHA}") as lease:
@@ -318,5 +342,8 @@ async def test_a_reply_as_a_file_is_for_whom_it_was_written_and_nobody_else(redi
         for link in (Link(wanted, BEN, 0), Link(f"{ANSWER}SM2", ASHA, 0), Link(ANSWER, ASHA, 0)):
             with pytest.raises(NotFound, match="not valid"):
                 await downloads.file(link, within=5)
+        people.allow(ASHA, "knowledge:search")
+        with pytest.raises(Denied):
+            await downloads.file(Link(wanted, ASHA, 0), within=5)
         await downloads.close()
         await ledger.close()

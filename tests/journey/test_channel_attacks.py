@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from mesh.bus import Bus
-from mesh.cli.channel import ASHA, BEN, OWNER, Said, Show, _register
+from mesh.cli.channel import Said, Show, _register
+from mesh.cli.conversation import ASHA, BEN, OWNER
 from mesh.cli.demo import fresh
 from mesh.ledger import Ledger
 from mesh.settings import load
