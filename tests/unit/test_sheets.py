@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import zipfile
 from collections.abc import Sequence
 from datetime import date, time, timedelta
@@ -205,6 +206,22 @@ async def test_more_rows_than_can_be_taken_are_named(monkeypatch: pytest.MonkeyP
     from agents.knowledge.reading.package import Package
 
     monkeypatch.setattr(sheets, "MOST_CELLS", 5)
+    (part,) = sheets.read("prices.xlsx", Package("prices.xlsx", raw_of(book())))
+    assert "Cut" in part[1]
+    assert "Colour" not in part[1]
+    assert part[2] == "sheet Prices: it holds more than I can take; the rows from row 3 on were left out"
+
+
+async def test_only_the_time_that_the_file_takes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agents.knowledge.reading import sheets
+    from agents.knowledge.reading.package import Package
+
+    spent_before = 10 * sheets.WITHIN_S
+    monkeypatch.setattr("agents.knowledge.reading.sheets.time.process_time", lambda: spent_before)
+    (part,) = sheets.read("prices.xlsx", Package("prices.xlsx", raw_of(book())))
+    assert "Colour" in part[1]
+    ticks = itertools.count(spent_before, sheets.WITHIN_S / 2)
+    monkeypatch.setattr("agents.knowledge.reading.sheets.time.process_time", lambda: next(ticks))
     (part,) = sheets.read("prices.xlsx", Package("prices.xlsx", raw_of(book())))
     assert "Cut" in part[1]
     assert "Colour" not in part[1]

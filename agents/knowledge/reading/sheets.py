@@ -102,6 +102,7 @@ class _Book:
         self._package = package
         self._links = package.links(main)
         self._cells_left = MOST_CELLS
+        self._until = time.process_time() + WITHIN_S
         about = root.find("{*}workbookPr")
         self._since_1904 = about is not None and about.get("date1904") in ("1", "true")
         self._forms, self._bold = self._styles()
@@ -189,7 +190,7 @@ class _Book:
                     row = number(element.get("r"), row + 1)
                     if not len(element):
                         continue
-                    if self._cells_left <= 0 or time.process_time() > WITHIN_S:
+                    if self._cells_left <= 0 or time.process_time() > self._until:
                         sheet.unread.append(_TOO_MUCH.format(f"row {row:,}"))
                         return
                     self._row(element, row, sheet)
