@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 
 from agents.knowledge.answering import Extract
 from agents.knowledge.chunking import chunk
-from agents.knowledge.library import Hit, Library, open_library
+from agents.knowledge.library import Library, open_library
 from agents.knowledge.replying import reply
+from agents.knowledge.searching import Hit
 from agents.knowledge.units import Candidate
 from mesh.access import Grant
 from mesh.catalogue import say
@@ -59,13 +60,15 @@ agent: Agent[Library] = Agent("knowledge", opens=open_library)
 
 @agent.handles(RETRIEVE_KNOWLEDGE_BASE)
 async def retrieve_knowledge_base(search: Search, ctx: Context[Library]) -> Findings:
-    return _findings(await ctx.own.search(ctx.grant, search.text, limit=search.limit))
+    return _findings(await ctx.own.searching.search(ctx.grant, search.text, limit=search.limit))
 
 
 @agent.handles(SEARCH_WITHIN_DOCUMENT)
 async def search_within_document(search: SearchWithin, ctx: Context[Library]) -> Findings:
     document = await ctx.own.document(ctx.grant, search.document_id)
-    return _findings(await ctx.own.search(ctx.grant, search.text, limit=search.limit, within=document.document_id))
+    return _findings(
+        await ctx.own.searching.search(ctx.grant, search.text, limit=search.limit, within=document.document_id)
+    )
 
 
 @agent.handles(FIND_SOURCE_DOCUMENT)
@@ -106,12 +109,12 @@ async def get_document(wanted: DocumentRef, ctx: Context[Library]) -> DocumentFi
 
 @agent.handles(LIST_DOCUMENTS)
 async def list_documents(_: Nothing, ctx: Context[Library]) -> DocumentCards:
-    return _cards(await ctx.own.shelf.documents(ctx.grant))
+    return _cards(await ctx.own.stores.shelf.documents(ctx.grant))
 
 
 @agent.handles(INGEST)
 async def ingest(sent: Ingest, ctx: Context[Library]) -> Ingested:
-    document, outcome = await ctx.own.ingest(
+    document, outcome = await ctx.own.ingesting.ingest(
         ctx.grant, sent.name, sent.raw, owner=sent.owner, visibility=sent.visibility
     )
     card = _card(document)
@@ -133,12 +136,12 @@ async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
     hits: dict[str, Hit] = {}
 
     async def search(text: str) -> tuple[Vector, list[Candidate]]:
-        vector, found = await ctx.own.evidence(ctx.grant, text)
+        vector, found = await ctx.own.searching.evidence(ctx.grant, text)
         hits.update((hit.reference, hit) for hit in found)
         return vector, [_candidate(hit, ctx.grant) for hit in found]
 
     known = "\n".join(memory.text for memory in asked.memories)
-    replied = await reply(asked.text, asked.history, search, ctx.own.embedder.documents, known)
+    replied = await reply(asked.text, asked.history, search, ctx.own.stores.embedder.documents, known)
     if not replied.extracts:
         return Answer(confidence=replied.confidence)
     lines = [extract.shown or extract.quotation for extract in replied.extracts]

@@ -19,6 +19,7 @@ from agents.analysis import agent as analysis
 from agents.analysis.investigating import MOST_STEPS
 from agents.knowledge import agent as knowledge
 from agents.knowledge.library import Library
+from agents.knowledge.stores import Stores
 from mesh.access import Gate
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.ollama_chat import OllamaChat
@@ -123,7 +124,7 @@ async def mesh(servers: dict[str, str], redis_url: str, tmp_path: Path) -> Async
         passages = await QdrantPassages.open(servers["qdrant"], model=embedder.model, dims=384, collection=collection)
         stack.push_async_callback(passages.close)
         made = Mesh(bus, redis_url, directory, gate, stack)
-        await made.work(knowledge, Library(await DiskShelf.open(tmp_path / "shelf"), passages, embedder))
+        await made.work(knowledge, Library(Stores(await DiskShelf.open(tmp_path / "shelf"), passages, embedder)))
         await made.ask(OWNER, INGEST, Ingest(name="prices.md", raw=PRICES, visibility="global"))
         await made.ask(OWNER, INGEST, Ingest(name="contract.md", raw=SECRET, owner=BEN))
         yield made

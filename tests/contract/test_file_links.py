@@ -19,6 +19,7 @@ import pytest
 
 from agents.knowledge import agent
 from agents.knowledge.library import Library
+from agents.knowledge.stores import Stores
 from mesh import clock
 from mesh.access import Gate, Grant
 from mesh.adapters.shelf import DiskShelf
@@ -79,7 +80,7 @@ class Stage:
 @asynccontextmanager
 async def knowing(redis_url: str, shelf: DiskShelf, people: Directory) -> AsyncIterator[None]:
     """The knowledge agent's worker. To hand out files it needs its shelf and nothing else."""
-    library = Library(shelf, cast(Any, None), cast(Any, None))
+    library = Library(Stores(shelf, cast(Any, None), cast(Any, None)))
     async with Bus(redis_url) as bus:
         gate = Gate(people, system_owner=OWNER, unknown_tier="stranger", fresh_for=0)
         worker = MeshWorker("knowledge", Dispatcher(agent, library, gate, bus), redis_url)

@@ -19,6 +19,7 @@ from qdrant_client import models as qmodels
 
 from agents.knowledge import agent
 from agents.knowledge.library import Library, open_library
+from agents.knowledge.stores import Stores
 from mesh.access import Gate, upkeep
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
@@ -134,7 +135,7 @@ async def desk(qdrant_url: str, models_url: str, collection: str, tmp_path: Path
         document_prefix="passage: ",
     )
     passages = await QdrantPassages.open(qdrant_url, model=embedder.model, dims=384, collection=collection)
-    yield Desk(Library(await DiskShelf.open(tmp_path / "shelf"), passages, embedder))
+    yield Desk(Library(Stores(await DiskShelf.open(tmp_path / "shelf"), passages, embedder)))
     every = qmodels.FieldCondition(key="state", match=qmodels.MatchAny(any=["live", "coming"]))
     await passages._client.delete(collection, qmodels.FilterSelector(filter=qmodels.Filter(must=[every])))
     await passages.close()
@@ -202,7 +203,7 @@ async def test_an_answer_never_quotes_anothers_document(desk: Desk) -> None:
 
 async def test_an_index_that_disagrees_with_the_shelf_shows_nothing(desk: Desk, tmp_path: Path) -> None:
     await desk.ingest(ASHA, "secret-contract.md", SECRET)
-    desk.library.shelf = await DiskShelf.open(tmp_path / "another")
+    desk.library.stores.shelf = await DiskShelf.open(tmp_path / "another")
     assert (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="gala fee"))).found == ()
 
 
@@ -272,7 +273,7 @@ async def test_a_file_comes_back_byte_for_byte(desk: Desk) -> None:
 
 async def test_no_models_is_unavailable(desk: Desk) -> None:
     gone = OllamaEmbedder("http://127.0.0.1:1", model="m", dims=384, query_prefix="", document_prefix="")
-    desk.library.embedder = gone
+    desk.library.stores.embedder = gone
     with pytest.raises(Unavailable):
         await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="prices"))
     await gone.close()
@@ -309,10 +310,10 @@ async def test_without_documents_nothing_is_answered(desk: Desk) -> None:
 
 async def test_a_document_is_added_then_unchanged_then_replaced(desk: Desk) -> None:
     assert (await desk.ingest(ASHA, "prices.md", PRICES)).outcome == "added"
-    before = desk.library.embedder
-    desk.library.embedder = cast(Any, None)  # an unchanged document needs none
+    before = desk.library.stores.embedder
+    desk.library.stores.embedder = cast(Any, None)  # an unchanged document needs none
     assert (await desk.ingest(ASHA, "prices.md", PRICES)).outcome == "unchanged"
-    desk.library.embedder = before
+    desk.library.stores.embedder = before
     assert (await desk.ingest(ASHA, "prices.md", PRICES.replace(b"84", b"91"))).outcome == "replaced"
     found = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room", limit=20))
     assert "91 euros" in found.found[0].passage
@@ -488,17 +489,17 @@ async def test_a_file_that_cannot_be_read_leaves_nothing_behind(desk: Desk, tmp_
 
 
 async def test_an_ingestion_that_broke_off_is_finished_at_the_next_start(desk: Desk, tmp_path: Path) -> None:
-    working = desk.library.passages
+    working = desk.library.stores.passages
     await desk.ingest(ASHA, "prices.md", PRICES)
-    desk.library.passages = cast(Any, None)  # as if the process died while it wrote vectors
+    desk.library.stores.passages = cast(Any, None)  # as if the process died while it wrote vectors
     assert isinstance(await desk.run(ASHA, INGEST, Ingest(name="prices.md", raw=PRICES + b"New.")), Failed)
 
     shelf = await DiskShelf.open(tmp_path / "shelf")
-    restarted = Library(shelf, working, desk.library.embedder)
+    restarted = Library(Stores(shelf, working, desk.library.stores.embedder))
     found = await Desk(restarted).ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room", limit=20))
     assert found.found, "the old version answers meanwhile"
     async with asyncio.timeout(30):
-        assert await restarted.finish_interrupted()
+        assert await restarted.ingesting.finish_interrupted()
     (card,) = (await Desk(restarted).ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
     assert card.size == len(PRICES) + 4
 
@@ -507,27 +508,27 @@ async def test_a_deleted_index_is_made_again_from_the_files(desk: Desk, qdrant_u
     await desk.ingest(ASHA, "prices.md", PRICES)
     client = AsyncQdrantClient(qdrant_url, check_compatibility=False)
     elsewhere = f"test-{uuid.uuid4().hex[:12]}"
-    desk.library.passages = await QdrantPassages.open(
-        qdrant_url, model=desk.library.embedder.model, dims=384, collection=elsewhere
+    desk.library.stores.passages = await QdrantPassages.open(
+        qdrant_url, model=desk.library.stores.embedder.model, dims=384, collection=elsewhere
     )
     assert not (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room"))).found
-    assert await desk.library.finish_interrupted()
+    assert await desk.library.ingesting.finish_interrupted()
     found = (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room"))).found
     assert "84 euros" in found[0].passage
     assert not (await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="double room"))).found
-    await desk.library.passages.close()
+    await desk.library.stores.passages.close()
     await client.delete_collection(elsewhere)
     await client.close()
 
 
 async def test_a_version_that_broke_off_does_not_come_after_one_that_was_sent_later(desk: Desk) -> None:
-    working = desk.library.passages
+    working = desk.library.stores.passages
     await desk.ingest(ASHA, "prices.md", PRICES)
-    desk.library.passages = cast(Any, None)
+    desk.library.stores.passages = cast(Any, None)
     await desk.run(ASHA, INGEST, Ingest(name="prices.md", raw=PRICES + b"A mistake."))
-    desk.library.passages = working
+    desk.library.stores.passages = working
     assert (await desk.ingest(ASHA, "prices.md", PRICES)).outcome == "replaced"
-    assert await desk.library.finish_interrupted()
+    assert await desk.library.ingesting.finish_interrupted()
     (card,) = (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
     assert card.size == len(PRICES)
 
@@ -536,8 +537,8 @@ async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(d
     library = desk.library
 
     class Slow:
-        model, dims = library.embedder.model, library.embedder.dims
-        queries = alike = staticmethod(library.embedder.queries)
+        model, dims = library.stores.embedder.model, library.stores.embedder.dims
+        queries = alike = staticmethod(library.stores.embedder.queries)
         waits = True
 
         async def probe(self) -> None:
@@ -546,17 +547,17 @@ async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(d
         async def documents(self, texts: Sequence[str]) -> list[Vector]:
             if Slow.waits:
                 await asyncio.Event().wait()
-            return await library.embedder.documents(texts)
+            return await library.stores.embedder.documents(texts)
 
     class Opened:
         def embedder(self) -> Slow:
             return Slow()
 
         async def shelf(self) -> Any:
-            return library.shelf
+            return library.stores.shelf
 
         async def passages(self) -> Any:
-            return library.passages
+            return library.stores.passages
 
     async with open_library(cast(Any, Opened())) as opened:
         slow = Desk(opened)
@@ -654,7 +655,7 @@ def wishes(document_id: str) -> dict[str, tuple[Skill[Any, Any], Wire]]:
 async def test_to_who_is_not_its_owner_a_document_is_absent(desk: Desk, wish: str, visibility: Visibility) -> None:
     """In what is said; and nothing is waited for, though its owner is at it."""
     card = (await desk.ingest(OWNER, "secret-contract.md", SECRET, owner=ASHA, visibility=visibility)).document
-    async with desk.library.shelf.hold(card.document_id), asyncio.timeout(10):
+    async with desk.library.stores.shelf.hold(card.document_id), asyncio.timeout(10):
         foreign = await desk.run(PUBLISHER, *wishes(card.document_id)[wish])
     assert foreign == await desk.run(PUBLISHER, *wishes("0" * 32)[wish])
     assert isinstance(foreign, Failed)
@@ -683,35 +684,35 @@ async def test_wherever_a_change_breaks_off_the_stricter_rule_holds_until_the_st
 ) -> None:
     library = desk.library
     card = (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET, visibility=before)).document
-    working = getattr(library, store)
-    setattr(library, store, Broken(working, "set_visibility", done=done))
+    working = getattr(library.stores, store)
+    setattr(library.stores, store, Broken(working, "set_visibility", done=done))
     with pytest.raises(Unavailable):
         await show(desk, PUBLISHER, card, after)
-    setattr(library, store, working)
+    setattr(library.stores, store, working)
 
-    (shelved,) = await library.shelf.documents(upkeep())
-    agreed = await library.passages.indexed(upkeep(), visibility=shelved.visibility) == {card.document_id}
+    (shelved,) = await library.stores.shelf.documents(upkeep())
+    agreed = await library.stores.passages.indexed(upkeep(), visibility=shelved.visibility) == {card.document_id}
     expected = EVERY_PATH if shelved.visibility == "global" and agreed else set()
     assert await seen(desk, BELA, card) == expected
     assert await seen(desk, PUBLISHER, card) == EVERY_PATH
 
-    restarted = Library(library.shelf, library.passages, library.embedder)
-    assert await restarted.finish_interrupted()
-    assert await library.passages.indexed(upkeep(), visibility=shelved.visibility) == {card.document_id}
+    restarted = Library(Stores(library.stores.shelf, library.stores.passages, library.stores.embedder))
+    assert await restarted.ingesting.finish_interrupted()
+    assert await library.stores.passages.indexed(upkeep(), visibility=shelved.visibility) == {card.document_id}
     other: Visibility = "private" if shelved.visibility == "global" else "global"
-    assert await library.passages.indexed(upkeep(), visibility=other) == set()
+    assert await library.stores.passages.indexed(upkeep(), visibility=other) == set()
     assert await seen(Desk(restarted), BELA, card) == (EVERY_PATH if shelved.visibility == "global" else set())
 
 
 async def test_a_version_that_is_not_finished_yet_comes_out_as_private_as_was_wished_meanwhile(desk: Desk) -> None:
     library = desk.library
     card = (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET, visibility="global")).document
-    working, library.passages = library.passages, cast(Any, Broken(library.passages, "put"))
+    working, library.stores.passages = library.stores.passages, cast(Any, Broken(library.stores.passages, "put"))
     with pytest.raises(Unavailable):
         await desk.ingest(PUBLISHER, "secret-contract.md", SECRET + b"More.", visibility="global")
-    library.passages = working
+    library.stores.passages = working
     await show(desk, PUBLISHER, card, "private")
-    assert await library.finish_interrupted()
+    assert await library.ingesting.finish_interrupted()
     (listed,) = (await desk.ask(PUBLISHER, LIST_DOCUMENTS, Nothing())).documents
     assert (listed.size, listed.visibility) == (len(SECRET) + 5, "private")
     assert await seen(desk, BELA, card) == set()
@@ -731,8 +732,8 @@ async def test_a_deleted_document_is_in_no_store(desk: Desk, tmp_path: Path) -> 
     assert await seen(desk, PUBLISHER, card) == set()
     with pytest.raises(NotFound):
         await delete(desk, PUBLISHER, card)
-    assert await desk.library.passages.indexed(upkeep()) == {kept.document_id}
-    assert await desk.library.shelf.leaving(upkeep()) == []
+    assert await desk.library.stores.passages.indexed(upkeep()) == {kept.document_id}
+    assert await desk.library.stores.shelf.leaving(upkeep()) == []
     files = [file for file in (tmp_path / "shelf").rglob("*") if file.is_file()]
     assert not [file for file in files if any(canary.encode() in file.read_bytes() for canary in CANARIES)]
     assert (await desk.ask(PUBLISHER, LIST_DOCUMENTS, Nothing())).documents == (kept,)
@@ -754,80 +755,85 @@ async def test_a_deletion_that_breaks_off_ends_in_the_document_being_gone(
 ) -> None:
     library = desk.library
     card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
-    working = getattr(library, store)
-    setattr(library, store, Broken(working, call, done=done))
+    working = getattr(library.stores, store)
+    setattr(library.stores, store, Broken(working, call, done=done))
     with pytest.raises(Unavailable):
         await delete(desk, ASHA, card)
-    setattr(library, store, working)
+    setattr(library.stores, store, working)
     assert await seen(desk, ASHA, card) == set(), "it answers no more, though it is not all gone"
 
-    assert await Library(library.shelf, library.passages, library.embedder).finish_interrupted()
-    assert await library.passages.indexed(upkeep()) == set()
-    assert await library.shelf.leaving(upkeep()) == []
+    assert await Library(
+        Stores(library.stores.shelf, library.stores.passages, library.stores.embedder)
+    ).ingesting.finish_interrupted()
+    assert await library.stores.passages.indexed(upkeep()) == set()
+    assert await library.stores.shelf.leaving(upkeep()) == []
     assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == ()
 
 
 async def test_deleting_again_takes_up_what_broke_off_and_its_owner_is_told_that_it_is_out_of_sight(desk: Desk) -> None:
     library = desk.library
     card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
-    working, library.passages = library.passages, cast(Any, Broken(library.passages, "delete"))
+    working, library.stores.passages = library.stores.passages, cast(Any, Broken(library.stores.passages, "delete"))
     with pytest.raises(Unavailable, match=r"Nobody can see secret-contract\.md any more"):
         await delete(desk, ASHA, card)
-    library.passages = working
+    library.stores.passages = working
     with pytest.raises(NotFound):
         await show(desk, ASHA, card, "private")
     with pytest.raises(NotFound):
         await delete(desk, BELA, card)
     assert (await delete(desk, ASHA, card)).name == card.name
-    assert await library.passages.indexed(upkeep()) == set()
+    assert await library.stores.passages.indexed(upkeep()) == set()
 
 
 async def test_what_broke_off_before_anything_was_done_leaves_the_document_as_it_was(desk: Desk) -> None:
     library = desk.library
     card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
-    working, library.shelf = library.shelf, cast(Any, Broken(library.shelf, "delete"))
+    working, library.stores.shelf = library.stores.shelf, cast(Any, Broken(library.stores.shelf, "delete"))
     with pytest.raises(Unavailable):
         await delete(desk, ASHA, card)
-    library.shelf = working
-    assert await library.finish_interrupted()
+    library.stores.shelf = working
+    assert await library.ingesting.finish_interrupted()
     assert await seen(desk, ASHA, card) == EVERY_PATH
 
 
 async def test_a_version_that_was_coming_does_not_come_after_the_deletion(desk: Desk) -> None:
     library = desk.library
     card = (await desk.ingest(ASHA, "secret-contract.md", PRICES)).document
-    working, library.passages = library.passages, cast(Any, Broken(library.passages, "put"))
+    working, library.stores.passages = library.stores.passages, cast(Any, Broken(library.stores.passages, "put"))
     with pytest.raises(Unavailable):
         await desk.ingest(ASHA, "secret-contract.md", SECRET)
-    library.passages = working
+    library.stores.passages = working
     await delete(desk, ASHA, card)
-    assert await library.finish_interrupted()
+    assert await library.ingesting.finish_interrupted()
     assert await seen(desk, ASHA, card) == set()
-    assert await library.passages.indexed(upkeep()) == set()
+    assert await library.stores.passages.indexed(upkeep()) == set()
 
 
 async def test_a_first_version_that_never_came_can_be_deleted(desk: Desk) -> None:
     library = desk.library
-    working, library.passages = library.passages, cast(Any, Broken(library.passages, "put", done=True))
+    working, library.stores.passages = (
+        library.stores.passages,
+        cast(Any, Broken(library.stores.passages, "put", done=True)),
+    )
     with pytest.raises(Unavailable):
         await desk.ingest(ASHA, "secret-contract.md", SECRET)
-    library.passages = working
-    (coming,) = await library.shelf.unfinished(upkeep())
+    library.stores.passages = working
+    (coming,) = await library.stores.shelf.unfinished(upkeep())
     await desk.ask(ASHA, DELETE_DOCUMENT, DocumentRef(document_id=coming.document_id))
-    assert await library.finish_interrupted()
-    assert await library.passages.indexed(upkeep()) == set()
+    assert await library.ingesting.finish_interrupted()
+    assert await library.stores.passages.indexed(upkeep()) == set()
     assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == ()
 
 
 async def test_what_is_sent_again_before_the_deletion_is_finished_stays(desk: Desk) -> None:
     library = desk.library
     card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
-    working, library.passages = library.passages, cast(Any, Broken(library.passages, "delete"))
+    working, library.stores.passages = library.stores.passages, cast(Any, Broken(library.stores.passages, "delete"))
     with pytest.raises(Unavailable):
         await delete(desk, ASHA, card)
-    library.passages = working
+    library.stores.passages = working
     assert (await desk.ingest(ASHA, "secret-contract.md", SECRET)).outcome == "added"
-    assert await library.finish_interrupted()
+    assert await library.ingesting.finish_interrupted()
     assert await seen(desk, ASHA, card) == EVERY_PATH
     assert await seen(desk, BELA, card) == set()
 
@@ -838,20 +844,20 @@ async def test_an_unfinished_deletion_is_taken_up_in_the_background(desk: Desk) 
 
     class Opened:
         def embedder(self) -> Any:
-            return library.embedder
+            return library.stores.embedder
 
         async def shelf(self) -> Any:
-            return library.shelf
+            return library.stores.shelf
 
         async def passages(self) -> Any:
-            return library.passages
+            return library.stores.passages
 
     async with open_library(cast(Any, Opened())) as opened:
-        opened.passages, working = cast(Any, Broken(library.passages, "delete")), opened.passages
+        opened.stores.passages, working = cast(Any, Broken(library.stores.passages, "delete")), opened.stores.passages
         with pytest.raises(Unavailable):
             await delete(Desk(opened), ASHA, card)
-        opened.passages = working
+        opened.stores.passages = working
         async with asyncio.timeout(20):
-            while await library.shelf.leaving(upkeep()):
+            while await library.stores.shelf.leaving(upkeep()):
                 await asyncio.sleep(0.05)
-    assert await library.passages.indexed(upkeep()) == set()
+    assert await library.stores.passages.indexed(upkeep()) == set()

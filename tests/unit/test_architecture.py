@@ -42,7 +42,7 @@ def test_grants_are_made_by_the_gate_alone() -> None:
 
 def test_the_grant_that_sees_every_document_is_taken_by_the_library_alone() -> None:
     takers = {str(path.relative_to(ROOT)) for path in SOURCES if calls_of("upkeep", path)}
-    assert takers == {"agents/knowledge/library.py"}
+    assert takers == {"agents/knowledge/ingesting.py"}
 
 
 def test_nothing_is_pickled() -> None:
