@@ -13,6 +13,10 @@ from mesh.settings import IDENTITY
 
 DRIVE_LEDGER = "ledger:drive"
 """Held by the mesh itself and by nobody else."""
+OWN_SYSTEM = "system:own"
+"""Held by the system owner and by nobody else."""
+RESERVED = frozenset({DRIVE_LEDGER, OWN_SYSTEM})
+"""No tier gives these, whatever it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,13 @@ class Grant:
 def upkeep() -> Grant:
     """For the knowledge agent's work on its own stores, which nobody asked for: it sees every document."""
     return Grant(MESH, frozenset(), tier=MESH, sees_all=True)
+
+
+def as_seen_by(owner: Grant, client: str) -> Grant:
+    """For telling the system owner what a client may see; it covers nothing. Raises `Denied` for anybody else."""
+    if not owner.sees_all:
+        raise Denied(owner.refusal, detail="what another may see is told to the system owner alone")
+    return Grant(client, frozenset(), tier="")
 
 
 class Gate:
@@ -100,4 +111,4 @@ class Gate:
             return Grant(client, frozenset(), tier="system_owner", sees_all=True)
         name = known.tier if known else self._unknown_tier
         tier = await self._directory.tier(name) or Tier(name=name, permissions=frozenset())
-        return Grant(client, tier.permissions, tier=tier.name, refusal=tier.refusal)
+        return Grant(client, tier.permissions - RESERVED, tier=tier.name, refusal=tier.refusal)

@@ -26,19 +26,24 @@ Name = Literal[
     "delete",
     "share",
     "send_file",
+    "note",
+    "save",
+    "notes",
 ]
 NAMES: tuple[Name, ...] = get_args(Name)
-TAKE_AN_ARGUMENT = frozenset({"forget", "private", "delete", "share", "send_file"})
+TAKE_AN_ARGUMENT = frozenset({"forget", "private", "delete", "share", "send_file", "note", "notes"})
 ALL = "all"
 """The argument of `forget` for everything; only who writes it in full has it."""
 
+_HEAD = 60
+"""In characters: the words before a note's colon are fewer."""
 _LONGEST = 300
 """In characters. What is longer, and begins with no slash, is no command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`argument` is a file's name as it was written, or what is to be forgotten; often empty."""
+    """`argument` is a file's name as it was written, what is to be forgotten, or a note with its lines; often empty."""
 
     name: Name
     argument: str = ""
@@ -86,15 +91,50 @@ _ALONE: dict[Name, str] = {
         teilen, teile, compartilhar, compartilhe, साझा, साझा करें, साझा करो, साझा कीजिए""",
     "send_file": """send it to me, send me it, enviamelo, mandamelo, envoyez-le-moi, envoie-le-moi, schick sie mir,
         schicken sie sie mir, me envie ele""",
+    "save": """save this, save that, save it, save this message, save this note, save this as a note, save that as a
+        note, save it as a note, save as a note, save as note, note this, note that, note it, note this down, note
+        that down, note it down, keep this, keep this as a note, guarda esto, guardar esto, guarda eso, guardalo,
+        guarde esto, guarda este mensaje, guardalo como nota, guarda esto como nota, anota esto, anotalo, apunta
+        esto, apuntalo, enregistre ca, enregistre cela, enregistre ceci, enregistrez ca, enregistrez cela, enregistrez
+        ceci, enregistre-le, enregistrez-le, enregistre ce message, enregistrez ce message, enregistre ca comme
+        note, note ca, note cela, notez ca, notez cela, note-le, notez-le, garde ca, gardez ca, speichere das,
+        speichere dies, speicher das, das speichern, speichern sie das, speichern sie dies, diese nachricht speichern,
+        speichere diese nachricht, notiere das, notier das, notieren sie das, als notiz speichern, speichere das als
+        notiz, merke das, salva isso, salva isto, salve isso, salve isto, salvar isso, salvar isto, guarda isso,
+        guarda isto, guarde isso, guarde isto, guardar isso, salve essa mensagem, salve esta mensagem, anota isso,
+        anote isso, anote isto, salve como nota, इसे सेव करो, इसे सेव करें, इसे सेव कर लो, यह सेव करो, यह सेव करें,
+        इसे सहेजें, इसे सहेजो, यह सहेजें, इसे नोट करो, इसे नोट करें, इसे नोट कर लो, यह नोट करो, यह नोट करें, ise
+        save karo, isko save karo""",
+    "notes": """notes, my notes, list notes, list my notes, show notes, show my notes, show me my notes, all my notes,
+        notas, mis notas, todas mis notas, mostrar mis notas, muestra mis notas, muestrame mis notas, mes notes,
+        toutes mes notes, montre-moi mes notes, montrez-moi mes notes, notizen, meine notizen, alle meine notizen,
+        zeig mir meine notizen, zeige meine notizen, minhas notas, as minhas notas, todas as minhas notas, mostre
+        minhas notas, minhas anotacoes, नोट्स, मेरे नोट, मेरे नोट्स, मेरी टिप्पणियां, मेरे सारे नोट्स""",
 }
 
 _SLASHED: dict[Name, str] = {
     "why": "why, porque, fuentes, sources, pourquoi, warum, quellen, fontes",
     "mydata": "mydata, data, misdatos, mesdonnees, meinedaten, meusdados",
     "human": "human, person, agent, humano, persona, humain, mensch, pessoa",
+    "save": "save, guardar, enregistrer, speichern, salvar",
     "send_file": "send, sendfile, send_file, file, get, enviar, archivo, envoyer, fichier, senden, datei, arquivo, भेजें",
 }
 """What only a slash makes a command, besides all of the above."""
+
+_NOTED = """note, a note, my note, new note, note to self, note for me, note this, note that, note down, make a note,
+    take a note, save, save this, save a note, save as note, save as a note, save this as a note, nota, una nota, nota
+    nueva, nueva nota, nota para mi, anota, anotar, anote, apunta, apuntar, guarda, guardar, guarda esto, guarda esta
+    nota, anota esto, apunta esto, note pour moi, une note, nouvelle note, noter, notez, noter ceci, note ceci, note
+    cela, enregistre, enregistrer, enregistre ceci, enregistrez ceci, notiz, eine notiz, neue notiz, notiz an mich,
+    notiere, notieren, notier, speichere, speichern, speichere das, uma nota, nova nota, nota para mim, anotacao,
+    anota isto, anote isto, anota isso, anote isso, salva, salvar, salve, salve isto, salve isso, guarde, नोट, एक
+    नोट, नया नोट, मेरा नोट, नोट करो, नोट करें, नोट कर लो, यह नोट करो, इसे नोट करो, टिप्पणी, सेव करो, सेव करें,
+    सहेजें"""
+"""Before a colon: what follows is a note."""
+_A_NOTE = (
+    "note, a note, new note, nota, una nota, nueva nota, une note, nouvelle note, notiz, neue notiz, uma nota, नोट"
+)
+"""The same on a line of its own, or after a slash."""
 
 _TALK = """talk to …, speak to …, speak with …, talk with …, chat with …, get me …, i want to talk to …, i want to
     speak to …, i need to talk to …, i need to speak to …, i would like to talk to …, i'd like to talk to …, i'd
@@ -135,7 +175,9 @@ _THE_FILE = """the file, that file, this file, my file, the document, that docum
     documento, este documento, mi archivo, ese pdf, le fichier, ce fichier, le document, ce document, mon fichier,
     ce pdf, die datei, diese datei, das dokument, dieses dokument, meine datei, o arquivo, esse arquivo, este
     arquivo, o documento, esse documento, este documento, meu arquivo, esse pdf, वह फाइल, वो फाइल, यह फाइल, ये
-    फाइल, उस फाइल, इस फाइल, फाइल, वह दस्तावेज, यह दस्तावेज, file, woh file, wo file, yeh file"""
+    फाइल, उस फाइल, इस फाइल, फाइल, वह दस्तावेज, यह दस्तावेज, file, woh file, wo file, yeh file, the note, that
+    note, this note, my note, la nota, esa nota, esta nota, mi nota, la note, cette note, ma note, die notiz, diese
+    notiz, meine notiz, a nota, essa nota, minha nota, यह नोट, वह नोट, इस नोट, उस नोट, नोट"""
 _IT = "it, that, this, that one, this one, esto, eso, ese, este, cela, ca, das, es, isso, isto, esse, इसे, उसे, यह, वह"
 """As good as a file's name for what is done to the file that was just sent; too little to ask for one."""
 _CALLED = """the file, the document, file, document, my, the, el archivo, el documento, archivo, documento, le
@@ -161,6 +203,9 @@ _FILE_NAME = re.compile(
     r"jpe?g|png|webp|gif|tiff?|ogg|opus|mp3|m4a|amr|wav|mp4|3gp|vcf|zip)",
     re.IGNORECASE,
 )
+_DATED = re.compile(r".+ \d{4}-\d\d-\d\d(?: \(\d+\))?\.md", re.IGNORECASE)
+"""As notes are called, which begin with any word."""
+_COLONS = str.maketrans("：﹕꞉", ":::")
 _QUESTION_MARKS = re.compile(r"/?[?¿؟]+")
 _AROUND = " \t\r\n.,;:!?¡¿…。！？।॥*_~`\"'“”„‘’«»‹›()[]"
 _ACCENTS = re.compile("[\u0300-\u036f\u093c\ufe0e\ufe0f]")
@@ -176,6 +221,8 @@ def command_of(text: str, button: str = "") -> Command | None:
         return pressed
     if _QUESTION_MARKS.fullmatch(_seen(text).strip()):
         return Command("help")
+    if (noted := _noted(text)) is not None:
+        return Command("note", noted)
     said = _Said.of(text)
     if said.words and said.words[0].startswith("/"):
         return _slashed(said)
@@ -220,6 +267,26 @@ def _pressed(button: str) -> Command | None:
     return Command(name, argument) if kind == "cmd" and name in NAMES else None
 
 
+def _noted(text: str) -> str | None:
+    """A note as it was written; empty where the word stands alone."""
+    first, _, below = text.strip().partition("\n")
+    head, colon, rest = (first[:_HEAD].translate(_COLONS) + first[_HEAD:]).partition(":")
+    slash = _seen(head).lstrip().startswith("/")
+    if colon and _words_of(head.replace("/", "", 1) if slash else head) in _phrases("noted"):
+        bold = head.lstrip()[:1] in ("*", "_", "~")  # *note:* is as good
+        return f"{rest.lstrip('*_~') if bold else rest}\n{below}".strip()
+    if _words_of(first) in _phrases("a note"):
+        return below.strip()
+    word, _, rest = first.strip().partition(" ")
+    if slash and _words_of(word.replace("/", "", 1)) in _phrases("a note"):
+        return f"{rest}\n{below}".strip()
+    return None
+
+
+def _words_of(text: str) -> tuple[str, ...]:
+    return _Said.of(text).words if len(text) <= _HEAD else ()
+
+
 def _slashed(said: _Said) -> Command | None:
     """The longest phrase that the words begin with; what follows is the argument."""
     first = said.words[0][1:]
@@ -257,7 +324,8 @@ def _file_name(said: _Said) -> str:
     called = next((phrase for phrase in _phrases("called") if said.words[: len(phrase)] == phrase), ())
     name = said[len(called) :].argument
     if not _FILE_NAME.fullmatch(name) or (
-        not name[0].isupper() and any((word,) in _phrases("connecting") for word in said.words[len(called) :])
+        not (name[0].isupper() or _DATED.fullmatch(name))
+        and any((word,) in _phrases("connecting") for word in said.words[len(called) :])
     ):
         return ""
     return name
@@ -305,6 +373,8 @@ def _phrases(listed: str) -> Mapping[tuple[str, ...], None]:
         "everything": _EVERYTHING,
         "say all": _SAY_ALL,
         "connecting": _CONNECTING,
+        "noted": _NOTED,
+        "a note": _A_NOTE,
     }
     return dict.fromkeys(_split(every[listed]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal
 
-from mesh.access import DRIVE_LEDGER
+from mesh.access import DRIVE_LEDGER, OWN_SYSTEM
 from mesh.envelope import Wire
 from mesh.ports import InboundKind
 from mesh.skills import Card, Skill
@@ -165,6 +165,10 @@ class DocumentCard(Wire):
     chunks: int
     ingested_at: datetime
     troubles: tuple[str, ...] = ()
+    becoming: Literal["", "private", "global"] = ""
+    """What its owner wished for, and not every store knows yet."""
+    note: bool = False
+    """One of the asker's own notes."""
 
 
 class DocumentCards(Wire):
@@ -255,6 +259,51 @@ class Ingested(Wire):
     """Each part of which something could not be read, and why."""
 
 
+class SaveNote(Wire):
+    """`message_id` asked for it, `said_id` is the message whose text it is (empty: the same). It replied to
+    `replies_to`, nearest first, and those messages are about the documents `about`."""
+
+    text: str
+    message_id: str
+    said_id: str = ""
+    replies_to: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+
+class NoteSaved(Wire):
+    """`unchanged`: another message has saved the same text already. Tags and links as they were written."""
+
+    document: DocumentCard
+    outcome: Literal["added", "unchanged"]
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+
+
+class NotesWanted(Wire):
+    """The asker's own notes: saved since then and before `until`, with all of the tags."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    tags: tuple[str, ...] = ()
+    about: str = ""
+    """Only those that name it, best first; where none does, the nearest ones."""
+    limit: int = 10
+
+
+class NoteCard(Wire):
+    document_id: str
+    name: str
+    saved_at: datetime
+    begins: str
+
+
+class NotesFound(Wire):
+    notes: tuple[NoteCard, ...]
+    more: int = 0
+    nearest: bool = False
+    """None names what was asked for: these are the nearest."""
+
+
 _READ = "knowledge:search"
 
 RETRIEVE_KNOWLEDGE_BASE = Skill(
@@ -306,6 +355,13 @@ SHOW_DOCUMENT = Skill(
     needs=_READ,
     within=timedelta(seconds=15),
 )
+FIND_NOTES = Skill(
+    name="knowledge.find_notes",
+    takes=NotesWanted,
+    returns=NotesFound,
+    needs=_READ,
+    within=timedelta(seconds=15),
+)
 READ_PATHS = (
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
@@ -315,6 +371,8 @@ READ_PATHS = (
     LIST_DOCUMENTS,
     SHOW_DOCUMENT,
 )
+OWN_READ_PATHS = (FIND_NOTES,)
+"""Show the asker's own alone, also to the system owner."""
 
 
 class Visible(Wire):
@@ -340,6 +398,136 @@ DELETE_DOCUMENT = Skill(
     fresh=True,
 )
 """One's own, out of every store."""
+
+
+class ReadFolders(Wire):
+    """`turn`: how many times there was not enough time before."""
+
+    turn: int = 0
+
+
+class FolderRead(Wire):
+    """What a look at a watched folder came to, in files. `trouble` is why it could not be looked at."""
+
+    path: str
+    files: int = 0
+    added: int = 0
+    withdrawn: int = 0
+    refused: int = 0
+    later: int = 0
+    left: int = 0
+    trouble: str = ""
+
+
+class FoldersRead(Wire):
+    folders: tuple[FolderRead, ...]
+
+
+READ_FOLDERS = Skill(
+    name="knowledge.read_folders",
+    takes=ReadFolders,
+    returns=FoldersRead,
+    needs=OWN_SYSTEM,
+    kept=True,
+    within=timedelta(minutes=10),
+)
+"""Those of the settings. It is asked for every hour, and asks itself again where there was not enough time."""
+
+
+class TagChunks(Wire):
+    """`after` is what the page before said is `following`."""
+
+    dry_run: bool = True
+    after: int | str | None = None
+
+
+class TaggedDocument(Wire):
+    name: str
+    owner: str
+    shelved: bool
+    """Whether its file is here, too."""
+    chunks: int
+
+
+class TaggedChunks(Wire):
+    """One page. `left` is how many there were before it; `following` is None after the last one."""
+
+    left: int
+    documents: tuple[TaggedDocument, ...]
+    following: int | str | None = None
+
+
+TAG_CHUNKS = Skill(
+    name="knowledge.tag_chunks",
+    takes=TagChunks,
+    returns=TaggedChunks,
+    needs=OWN_SYSTEM,
+    within=timedelta(seconds=60),
+    fresh=True,
+)
+"""Of chunks that do not say who may see them, a page becomes private."""
+
+
+class WhyWithheld(Wire):
+    client: str
+    text: str
+
+
+class Held(Wire):
+    reason: str
+    count: int
+
+
+class ReadPath(Wire):
+    """One way to a document: the rule for this client, how many `counted` (documents or passages) matched without it,
+    how many of them the client may see, and why not the others."""
+
+    name: str
+    rule: str
+    counted: str
+    matched: int
+    seen: int
+    held: tuple[Held, ...]
+
+
+class Withheld(Wire):
+    paths: tuple[ReadPath, ...]
+    answered: bool
+    """Whether what the client may see was enough for an answer; if not, all of it was below the floor."""
+
+
+WHY_WITHHELD = Skill(
+    name="knowledge.why_withheld",
+    takes=WhyWithheld,
+    returns=Withheld,
+    needs=OWN_SYSTEM,
+    within=timedelta(seconds=30),
+    fresh=True,
+)
+"""Counts alone, for the system owner."""
+
+
+class Rebuild(Wire):
+    document_id: str
+    anew: bool = False
+    """Its vectors, too: none is taken from what was embedded before."""
+
+
+class Rebuilt(Wire):
+    document: DocumentCard
+    kept: str = ""
+    """Why its text is still the one that was read earlier; empty where the file was read again."""
+
+
+REBUILD = Skill(
+    name="knowledge.rebuild",
+    takes=Rebuild,
+    returns=Rebuilt,
+    needs=OWN_SYSTEM,
+    within=timedelta(minutes=10),
+    fresh=True,
+)
+"""A document's passages again, from its file as it is read today."""
 INGEST = Skill(
     name="knowledge.ingest",
     takes=Ingest,
@@ -348,6 +536,15 @@ INGEST = Skill(
     kept=True,
     within=timedelta(minutes=10),
 )
+SAVE_NOTE = Skill(
+    name="knowledge.save_note",
+    takes=SaveNote,
+    returns=NoteSaved,
+    needs="documents:add",
+    kept=True,
+    within=timedelta(minutes=2),
+)
+"""As a private document of the asker's."""
 ANSWER_FROM_DOCUMENTS = Skill(
     name="knowledge.answer",
     takes=Ask,

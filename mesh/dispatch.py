@@ -44,11 +44,13 @@ class Agent(Generic[Own]):
     name: str
     opens: Callable[[Parts], AbstractAsyncContextManager[Own]]
     handlers: dict[str, tuple[Skill[Any, Any], Handler]] = field(default_factory=dict)
+    hourly: dict[str, Wire] = field(default_factory=dict)
+    """Skills that the system owner asks for every hour, and what is asked."""
     at_once: int = 32
     """Jobs that one worker of it runs at the same time."""
 
     def handles(
-        self, skill: Skill[In, Out]
+        self, skill: Skill[In, Out], *, hourly: In | None = None
     ) -> Callable[[Callable[[In, Context[Own]], Awaitable[Out]]], Callable[[In, Context[Own]], Awaitable[Out]]]:
         if skill.name.partition(".")[0] != self.name:
             raise ValueError(f"{skill.name} is not a skill of {self.name}")
@@ -59,6 +61,8 @@ class Agent(Generic[Own]):
             handler: Callable[[In, Context[Own]], Awaitable[Out]],
         ) -> Callable[[In, Context[Own]], Awaitable[Out]]:
             self.handlers[skill.name] = (skill, handler)
+            if hourly is not None:
+                self.hourly[skill.name] = hourly
             return handler
 
         return register

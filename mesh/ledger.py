@@ -48,6 +48,7 @@ from mesh.lease import (
     window_key,
 )
 from mesh.ports import Delivery, Inbound
+from mesh.versions import REDIS, REDIS_KEY
 
 TURN_JOB_S = 24 * 3600.0
 
@@ -161,10 +162,12 @@ class Ledger:
             )
 
     async def ready(self) -> bool:
+        """False also where a newer release has written what is there."""
         try:
-            return bool(await self._redis.ping())
+            kept = await answer(self._redis.get(REDIS_KEY))
         except RedisError:
             return False
+        return kept is None or kept == str(REDIS).encode()
 
     # ── the orchestrator's side ───────────────────────────────────────────────────────────────────────────────
 

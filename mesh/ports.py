@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -182,6 +182,8 @@ class Document:
     ingested_at: datetime
     chunks: int
     parts: tuple[Part, ...] = field(default=(), repr=False)
+    becoming: Visibility | Literal[""] = ""
+    """Was wished for, and not every store knows it yet: until then, the stricter of the two holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +197,95 @@ class Passage:
     dense: float | None
     sparse: float | None
     ingested_at: datetime
+    owner: str = ""
+    """As the index has it: empty for a chunk without tags, which an earlier version wrote."""
+    point: int | str = ""
+    """Its id in the index; empty for what was not found there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untagged:
+    """A chunk of which the index does not say who may see it."""
+
+    point: int | str
+    document_id: str
+    source_filename: str
+    owner: str
+    """Where that is said after all; else empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewNote:
+    """`title` is its first words; `links` are as they were written. `replies_to` names messages, `about` documents."""
+
+    title: str
+    sha256: str
+    saved_at: datetime
+    """In the time zone whose day is in its name."""
+    message_id: str
+    """That asked for it: one message, one note."""
+    said_id: str
+    """Whose text it is."""
+    tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    replies_to: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A document's name. `known`: another message has saved the very same text already."""
+
+    name: str
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    document_id: str
+    name: str
+    saved_at: datetime
+    begins: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Two documents of which one, at least, is a note."""
+
+    document_id: str
+    other: str
+    kind: Literal["link", "reply", "tag"]
+
+
+class Notes(Protocol):
+    """What the shelf knows of the documents that are notes."""
+
+    async def reserve(self, grant: Grant, note: NewNote) -> Reserved:
+        """A name that no document of theirs has, kept for the note from then on; the same for the same message."""
+        ...
+
+    async def noted(
+        self,
+        grant: Grant,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tags: Sequence[str] = (),
+    ) -> list[Note]:
+        """The person's own, newest first; with all of the tags."""
+        ...
+
+    async def near(self, grant: Grant, document_ids: Sequence[str]) -> list[Link]:
+        """From these documents one step along links (both ways), chains of replies and tags of few notes, over what
+        the grant may see; what it may not see is as if it were not there, also in counting notes."""
+        ...
 
 
 class Shelf(Protocol):
     """Raw files and their index: the source of truth. Only what the grant may see exists for it."""
+
+    @property
+    def notes(self) -> Notes: ...
 
     async def put(self, grant: Grant, document: Document, raw: bytes, *, complete: bool) -> None:
         """Chunks follow from the parts, and are not kept. `complete=False` keeps the bytes; the version that was live
@@ -207,6 +294,13 @@ class Shelf(Protocol):
 
     async def documents(self, grant: Grant, *, only: Sequence[str] | None = None) -> list[Document]:
         """By name; of the parts, only those in trouble. `only` are document ids."""
+        ...
+
+    async def holding(
+        self, grant: Grant, beginnings: Sequence[str], *, limit: int, within: Sequence[str] | None = None
+    ) -> list[Document]:
+        """With their text: those in which most, and the rarest, of these beginnings of words stand come first. Slow,
+        and bounded: for when there is no index to ask."""
         ...
 
     async def document(self, grant: Grant, document_id: str) -> Document | None: ...
@@ -222,6 +316,10 @@ class Shelf(Protocol):
     async def own(self, grant: Grant, document_id: str, *, leaving: bool = False) -> Document | None:
         """What the grant may change or delete, whoever may see it: live, else unfinished, else (`leaving`) being
         deleted. Without its text."""
+        ...
+
+    async def wish(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
+        """What all its versions are becoming, until that is set. Private they are at once."""
         ...
 
     async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
@@ -244,23 +342,64 @@ class Shelf(Protocol):
     async def close(self) -> None: ...
 
 
+class Reranker(Protocol):
+    """A second look at the first passages of a search, such as a cross-encoder takes."""
+
+    most: int
+    """So many passages are looked at again."""
+
+    async def rerank(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
+        """One number for each passage, the higher the better, in any scale. Raises `Unavailable`: the search then keeps
+        its own order."""
+        ...
+
+
 class PassageIndex(Protocol):
     """Vectors: derived from the shelf, and made again from it."""
+
+    async def prepare(self) -> None:
+        """Makes an empty index where there is none. Raises `Misconfigured` when it was made for another model."""
+        ...
 
     async def put(
         self,
         grant: Grant,
         document: Document,
         chunks: Sequence[Chunk],
-        vectors: Sequence[Vector],
+        vectors: Sequence[Vector] | AsyncIterable[Vector],
     ) -> None:
-        """Swaps: the old version answers until the new one is complete. Safe to repeat."""
+        """Swaps: the old version answers until the new one is complete. Safe to repeat. Vectors that come one by one
+        are written meanwhile, batch by batch."""
         ...
 
     async def search(
-        self, grant: Grant, text: str, vector: Vector, *, limit: int, within: str | None = None
+        self, grant: Grant, text: str, vector: Vector, *, limit: int, within: str | Sequence[str] | None = None
     ) -> list[Passage]:
-        """The union of both legs, each `limit` long, unfused. `within` is a document id."""
+        """The union of both legs, each `limit` long, unfused. `within` is a document's id, or several (or none)."""
+        ...
+
+    async def by_words(
+        self, grant: Grant, text: str, *, limit: int, within: str | Sequence[str] | None = None
+    ) -> list[Passage]:
+        """One leg of a search, which needs no vector: nothing for a text without words."""
+        ...
+
+    async def by_meaning(
+        self,
+        grant: Grant,
+        vector: Vector,
+        *,
+        limit: int,
+        within: str | Sequence[str] | None = None,
+        besides: Sequence[Passage] = (),
+    ) -> list[Passage]:
+        """The other leg, and the passages `besides` with their cosines; those that the grant may not see have none."""
+        ...
+
+    async def called(
+        self, grant: Grant, names: Sequence[str], text: str, vector: Vector, *, limit: int
+    ) -> list[Passage]:
+        """A search among the passages that have one of the names (`mesh.names`)."""
         ...
 
     async def indexed(self, grant: Grant, *, visibility: Visibility | None = None) -> set[str]:
@@ -269,6 +408,37 @@ class PassageIndex(Protocol):
 
     async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None: ...
     async def delete(self, grant: Grant, document_id: str) -> None: ...
+
+    async def untagged(
+        self, grant: Grant, *, after: int | str | None = None
+    ) -> tuple[int, list[Untagged], int | str | None]:
+        """How many there are, a page of them, and after which the next one begins. Raises `Denied` for anybody but the
+        system owner."""
+        ...
+
+    async def tag(self, grant: Grant, chunks: Sequence[Untagged], *, document_id: str, owner: str, name: str) -> None:
+        """Private from then on: these are of that document. Raises `Denied` as `untagged`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class EmbeddingCache(Protocol):
+    """Vectors that were made before. Each is of one document, and found for no other, whatever its words. Derived: it
+    may lack anything at any time, and never fails but where it must forget."""
+
+    async def known(self, grant: Grant, document: Document, texts: Sequence[str]) -> dict[str, Vector]:
+        """By text; only those that it has."""
+        ...
+
+    async def keep(self, grant: Grant, document: Document, vectors: Mapping[str, Vector]) -> None:
+        """By text."""
+        ...
+
+    async def forget(self, grant: Grant, document_id: str, *, unused_since: float | None = None) -> None:
+        """All of a document, or what was neither asked for nor kept since then (seconds since the epoch). Raises
+        `Unavailable`."""
+        ...
 
     async def close(self) -> None: ...
 

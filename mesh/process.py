@@ -86,11 +86,14 @@ async def _agent(name: str, settings: Settings) -> None:
     from mesh.access import Gate
     from mesh.bus import Bus
     from mesh.cards import announce
+    from mesh.crons import hourly
     from mesh.dispatch import Dispatcher
+    from mesh.versions import claim_redis
     from mesh.wiring import Parts
     from mesh.worker import MeshWorker
 
     async with Bus(settings.redis_url) as bus, Parts(settings, bus) as parts:
+        await claim_redis(bus.redis)
         roster = await parts.roster()
         agent = load_agent(name, await roster.agents())
         gate = Gate(roster, system_owner=settings.system_owner, unknown_tier=settings.unknown_tier)
@@ -99,7 +102,8 @@ async def _agent(name: str, settings: Settings) -> None:
             worker = MeshWorker(name, Dispatcher(agent, own, gate, bus), settings.redis_url, max_jobs=agent.at_once)
             log.info("ready agent=%s skills=%d", name, len(agent.skills))
             say_ready()
-            await worker.serve()
+            async with hourly(agent, bus, client=settings.system_owner):
+                await worker.serve()
             log.info("stopped agent=%s", name)
 
 
@@ -170,18 +174,26 @@ def _meta_webhooks(settings: Settings, ledger: Ledger, redis: Redis) -> MetaWebh
 async def _dashboard(settings: Settings) -> None:
     import uvicorn
 
+    from mesh.access import upkeep
     from mesh.configuration import agents
     from mesh.connections import connect
     from mesh.dashboard.app import create_app
     from mesh.dashboard.configured import Configured
     from mesh.dashboard.reading import Reader
+    from mesh.ingestions import Ingestions
     from mesh.ledger import Ledger
     from mesh.queues import queues, workers
 
     redis = connect(settings.redis_url)
     ledger = Ledger(redis)
     configured = Configured(agents(settings.adiyan_config), _agents_of(settings) if settings.mongodb_uri else None)
-    reader = Reader(lambda: queues(redis, configured.names()), lambda: workers(redis), ledger)
+    ingestions = Ingestions(redis)
+    reader = Reader(
+        lambda: queues(redis, configured.names()),
+        lambda: workers(redis),
+        lambda: ingestions.running(upkeep()),
+        ledger,
+    )
     simulated = settings.twilio_account_sid == SIMULATED_SID
     app = create_app(
         reader,

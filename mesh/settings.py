@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import yaml
@@ -24,10 +25,24 @@ from mesh.errors import Misconfigured
 ROOT = Path(__file__).resolve().parent.parent
 SIMULATED_SID = "AC" + "0" * 32
 """The account of the simulated Twilio."""
+EVERYONE = "everyone"
 IDENTITY = re.compile(r"\+[1-9][0-9]{6,14}|whatsapp:[A-Za-z0-9._-]{3,128}")
 
+SearchMode = Literal["calibrated", "rrf", "five_signal"]
+DocumentReader = Literal["light", "docling"]
+QUESTION_TRANSFORMS = ("follow_ups", "parts", "acronyms")
+"""What is done to questions unless it is said otherwise; `hyde` can be added where there is a chat model."""
 META_SETTINGS = ("meta_access_token", "meta_app_secret", "meta_verify_token", "meta_phone_number_id", "meta_number")
 META_ID = re.compile(r"[0-9]{5,32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A folder whose files are documents of `owner`'s, seen by `owner` alone or by everyone."""
+
+    path: Path
+    owner: str
+    visibility: Literal["private", "global"]
 
 
 class Settings(BaseSettings):
@@ -57,6 +72,20 @@ class Settings(BaseSettings):
         default=60, gt=0, le=600, description="The longest that one answer of the chat model may take."
     )
     chat_window: int = Field(default=16_000, ge=2_000, le=1_000_000, description="In tokens, asked for with each call.")
+    search_mode: SearchMode = Field(
+        default="calibrated", description="How meaning and words become one order. Measured best: calibrated."
+    )
+    question_transforms: str = Field(
+        default=" ".join(QUESTION_TRANSFORMS),
+        description="What is done to a question before it is searched for, with spaces between: follow_ups (made to "
+        "stand alone), parts (asked one by one), acronyms (written out, as the documents do), hyde (a made-up answer "
+        "is searched for, too: one call of the chat model for each search).",
+    )
+    search_reranker: str = Field(
+        default="agents.knowledge.reranking:Light",
+        description="What looks again at the first passages found: module:name of a class like mesh.ports.Reranker. "
+        "Empty: nothing does.",
+    )
     speech_url: str = Field(default="", description="What transcribes voice notes, in OpenAI's HTTP form.")
     speech_model: str = "whisper-base"
     speech_seconds: float = Field(default=120, ge=1, le=900, description="The longest voice note that is listened to.")
@@ -97,6 +126,18 @@ class Settings(BaseSettings):
     dashboard_names: str = Field(
         default="",
         description="Names under which a proxy serves it, with spaces between; loopback's are always served.",
+    )
+
+    # documents
+    document_reader: DocumentReader = Field(
+        default="light",
+        description="docling: what Docling reads of a document comes in the place of what our own readers do, where it "
+        "is as complete. It is an extra of its own (docs/decisions/0013).",
+    )
+    folders: str = Field(
+        default="",
+        description="Folders whose files are taken in every hour, one in each line: `everyone /srv/prices`, or "
+        "`+15551230001 /srv/asha` for one client's own.",
     )
 
     # who
@@ -187,6 +228,37 @@ class Settings(BaseSettings):
             if not IDENTITY.fullmatch(number) or not META_ID.fullmatch(its):
                 raise ValueError(f"{each!r} is not a number and its id, such as +15551230001=106540352242922")
         return value
+
+    @field_validator("question_transforms")
+    @classmethod
+    def _are_transforms(cls, value: str) -> str:
+        for word in value.split():
+            if word not in (*QUESTION_TRANSFORMS, "hyde"):
+                raise ValueError(f"{word!r} is none of {', '.join(QUESTION_TRANSFORMS)} and hyde")
+        return value
+
+    @field_validator("folders")
+    @classmethod
+    def _are_folders(cls, value: str) -> str:
+        for line in filter(None, map(str.strip, value.splitlines())):
+            who, _, path = line.partition(" ")
+            if who != EVERYONE and not IDENTITY.fullmatch(who):
+                raise ValueError(f"{line!r} must begin with `everyone` or a number such as +15551230001")
+            if not Path(path.strip()).is_absolute():
+                raise ValueError(f"{line!r} must name a folder by its whole path, such as /srv/prices")
+        return value
+
+    @property
+    def watched(self) -> tuple[Watched, ...]:
+        lines = (line.strip().partition(" ") for line in self.folders.splitlines() if line.strip())
+        return tuple(
+            Watched(
+                Path(path.strip()),
+                self.system_owner if who == EVERYONE else who,
+                "global" if who == EVERYONE else "private",
+            )
+            for who, _, path in lines
+        )
 
     @field_validator("log_level")
     @classmethod

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mesh.bus import Bus
 from mesh.configuration import AgentEntry
 from mesh.crew import Crew
 from mesh.embedded import parts
@@ -21,6 +22,7 @@ from mesh.embedded.supervisor import Part, Supervisor, free_port, listen, runs
 from mesh.errors import MeshError
 from mesh.process import DASHBOARD, GATEWAY, LISTENER
 from mesh.settings import META_SETTINGS, SIMULATED_SID, Settings, load
+from mesh.versions import claim_redis
 from mesh.wiring import open_roster
 
 RECORD = "mesh.json"
@@ -87,6 +89,8 @@ class Mesh:
         environment |= {"GATEWAY_PORT": str(port), "DASHBOARD_PORT": str(dashboard_port)}
         phone = await self._start_channel(environment, gateway)
         settings = load(**_lower(environment))
+        async with Bus(settings.redis_url) as bus:
+            await claim_redis(bus.redis)
         roster = await open_roster(settings)  # seeded from `config/` here, before many do it at once
         self._stack.push_async_callback(roster.close)
         crew = Crew(self.supervisor, roster, lambda entry, number: _process(entry, number, environment), self._tell)

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from mesh.adapters.ollama import OllamaEmbedder
     from mesh.bus import Bus
     from mesh.counters import Counters
+    from mesh.ingestions import Ingestions
     from mesh.ledger import Ledger
     from mesh.links import Addresses
     from mesh.people import People
-    from mesh.ports import Channel, ChatModel, FactStore, PassageIndex, Shelf, Transcriber
+    from mesh.ports import Channel, ChatModel, EmbeddingCache, FactStore, PassageIndex, Shelf, Transcriber
 
 
 async def open_roster(settings: Settings) -> MongoRoster:
@@ -101,6 +102,17 @@ class Parts:
         self._open.push_async_callback(shelf.close)
         return shelf
 
+    def embedding_cache(self) -> EmbeddingCache:
+        from mesh.adapters.vectors import SqliteVectors
+
+        chosen = self.settings
+        return SqliteVectors(
+            chosen.adiyan_home / "knowledge" / "vectors.sqlite",
+            model=chosen.embedding_model,
+            dims=chosen.embedding_dims,
+            prefix=chosen.embedding_document_prefix,
+        )
+
     async def facts(self) -> FactStore:
         from mesh.adapters.mem0 import Mem0Facts
 
@@ -149,6 +161,11 @@ class Parts:
         from mesh.counters import Counters
 
         return Counters(self.bus.redis)
+
+    def ingestions(self) -> Ingestions:
+        from mesh.ingestions import Ingestions
+
+        return Ingestions(self.bus.redis)
 
     def links(self) -> Addresses:
         from mesh.links import Addresses

@@ -40,6 +40,36 @@ def serving(module: str, *options: str, ready: str = "/", log: Path) -> Iterator
             process.wait()
 
 
+class Restartable:
+    """`python -m module … --port N`, which comes back at the same address after it was killed."""
+
+    def __init__(self, module: str, *options: str, ready: str, log: Path) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self._command = [sys.executable, "-m", module, *options, "--port", str(port)]
+        self._ready = self.url + ready
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
+    def start(self) -> None:
+        """Safe to repeat."""
+        if self._process is None:
+            with self._log.open("ab") as out:
+                self._process = subprocess.Popen(self._command, stdout=out, stderr=subprocess.STDOUT)
+            _wait(self._process, self._ready, self._log)
+
+    def kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     until = time.monotonic() + READY_WITHIN
     while time.monotonic() < until:

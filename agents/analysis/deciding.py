@@ -145,18 +145,22 @@ class ByModel:
         told = await self._model.answer(_CONCLUDE, prompt, Told)
         used = [pad.findings[number - 1] for number in dict.fromkeys(told.uses) if 1 <= number <= len(pad.findings)]
         evidence = [finding.quote for finding in used] + [finding.claim for finding in used]
-        if used and told.answer.strip() and grounded(told.answer, [*evidence, ask.text]):
+        if used and told.answer.strip() and grounded(told.answer, evidence, question=ask.text):
             return concluded(told.answer.strip(), used)
         log.info("an answer was not borne out by its findings used=%d", len(used))
         return quoted(pad)
 
 
 def _borne_out(noted: Noted, passage: Passage, ask: Ask, call: Call) -> Finding | None:
+    """What says more than its quotation is kept as its quotation."""
     source = passage.source
-    if not _holds(passage.text, noted.quote) or not grounded(noted.claim, [noted.quote, ask.text, source.label]):
+    if not _holds(passage.text, noted.quote):
         return None
+    evidence = [noted.quote, source.label]
+    stands = grounded(noted.claim, evidence, question=ask.text, around=passage.text)
+    claim = noted.claim if stands else noted.quote
     quoting = source.model_copy(update={"quote": noted.quote})
-    return Finding(noted.claim, noted.quote, quoting, call.input, passage.confidence)
+    return Finding(claim, noted.quote, quoting, call.input, passage.confidence)
 
 
 def quoted(pad: Scratchpad) -> Conclusion | None:

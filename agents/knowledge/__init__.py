@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import PurePosixPath
 
-from agents.knowledge.answering import Extract
+from agents.knowledge.cards import card_of
 from agents.knowledge.chunking import chunk
+from agents.knowledge.gathering import gathered
+from agents.knowledge.grounding import answered
 from agents.knowledge.library import Library, open_library
-from agents.knowledge.replying import reply
-from agents.knowledge.searching import Hit
-from agents.knowledge.units import Candidate
-from mesh.access import Grant
-from mesh.catalogue import say
+from agents.knowledge.searching import MOST, Searched
+from agents.knowledge.tagging import tag
+from agents.knowledge.withholding import REASONS, Path, withheld
+from mesh.access import as_seen_by
 from mesh.context import Context
 from mesh.contracts import (
     ANSWER_FROM_DOCUMENTS,
     DELETE_DOCUMENT,
+    FIND_NOTES,
     FIND_SOURCE_DOCUMENT,
     GET_DOCUMENT,
     GET_DOCUMENT_TEXT,
     INGEST,
     LIST_DOCUMENTS,
+    READ_FOLDERS,
+    REBUILD,
     RETRIEVE_KNOWLEDGE_BASE,
+    SAVE_NOTE,
     SEARCH_WITHIN_DOCUMENT,
     SET_VISIBILITY,
     SHOW_DOCUMENT,
+    TAG_CHUNKS,
+    WHY_WITHHELD,
     Answer,
     Ask,
     ChunkKept,
@@ -37,38 +43,56 @@ from mesh.contracts import (
     DocumentRef,
     DocumentText,
     Findings,
+    FoldersRead,
     Found,
+    Held,
     Ingest,
     Ingested,
+    NoteCard,
+    NoteSaved,
+    NotesFound,
+    NotesWanted,
     Nothing,
     PartRead,
+    ReadFolders,
+    ReadPath,
+    Rebuild,
+    Rebuilt,
+    SaveNote,
     Search,
     SearchWithin,
-    Source,
+    TagChunks,
+    TaggedChunks,
+    TaggedDocument,
     Visible,
+    WhyWithheld,
+    Withheld,
 )
 from mesh.dispatch import Agent
 from mesh.errors import Malformed
-from mesh.ports import Document, Vector
-from mesh.text import language
+from mesh.ports import Document, Note
+from mesh.settings import IDENTITY
 
 LARGEST_FILE = 16 << 20
 """Bytes that go over the bus in one piece."""
+MOST_NOTES = 50
+LONGEST_ASKED = 20_000
+"""Characters of a question, which may be several messages in one. A megabyte would hold up everybody for seconds."""
 
 agent: Agent[Library] = Agent("knowledge", opens=open_library)
 
 
 @agent.handles(RETRIEVE_KNOWLEDGE_BASE)
 async def retrieve_knowledge_base(search: Search, ctx: Context[Library]) -> Findings:
-    return _findings(await ctx.own.searching.search(ctx.grant, search.text, limit=search.limit))
+    searched = await ctx.own.searching.search(ctx.grant, search.text, limit=MOST, hop=search.limit)
+    return _findings(searched, search.limit)
 
 
 @agent.handles(SEARCH_WITHIN_DOCUMENT)
 async def search_within_document(search: SearchWithin, ctx: Context[Library]) -> Findings:
     document = await ctx.own.document(ctx.grant, search.document_id)
-    return _findings(
-        await ctx.own.searching.search(ctx.grant, search.text, limit=search.limit, within=document.document_id)
-    )
+    searched = await ctx.own.searching.search(ctx.grant, search.text, limit=MOST, within=document.document_id)
+    return _findings(searched, search.limit)
 
 
 @agent.handles(FIND_SOURCE_DOCUMENT)
@@ -81,7 +105,7 @@ async def get_document_text(wanted: DocumentRef, ctx: Context[Library]) -> Docum
     document = await ctx.own.text(ctx.grant, wanted.document_id)
     text = "\n\n".join(part.text for part in document.parts if part.text)
     _check_size(document, len(text.encode()))
-    return DocumentText(document=_card(document), text=text)
+    return DocumentText(document=card_of(document), text=text)
 
 
 @agent.handles(SHOW_DOCUMENT)
@@ -90,7 +114,7 @@ async def show_document(wanted: DocumentRef, ctx: Context[Library]) -> DocumentP
     _check_size(document, 2 * sum(len(part.text.encode()) for part in document.parts))
     chunks = await asyncio.to_thread(chunk, document.name, document.parts)
     return DocumentParts(
-        document=_card(document),
+        document=card_of(document),
         parts=tuple(
             PartRead(label=part.label, characters=len(part.text), how=part.how, trouble=part.trouble)
             for part in document.parts
@@ -104,12 +128,17 @@ async def get_document(wanted: DocumentRef, ctx: Context[Library]) -> DocumentFi
     document = await ctx.own.document(ctx.grant, wanted.document_id)
     _check_size(document, document.size)
     raw = await ctx.own.raw(ctx.grant, document)
-    return DocumentFile(document=_card(document), media_type=document.media_type, raw=raw)
+    return DocumentFile(document=card_of(document), media_type=document.media_type, raw=raw)
 
 
 @agent.handles(LIST_DOCUMENTS)
 async def list_documents(_: Nothing, ctx: Context[Library]) -> DocumentCards:
-    return _cards(await ctx.own.stores.shelf.documents(ctx.grant))
+    shelf = ctx.own.stores.shelf
+    notes = {note.document_id for note in await shelf.notes.noted(ctx.grant)}
+    cards = _cards(await shelf.documents(ctx.grant)).documents
+    return DocumentCards(
+        documents=tuple(card.model_copy(update={"note": True}) if card.document_id in notes else card for card in cards)
+    )
 
 
 @agent.handles(INGEST)
@@ -117,65 +146,79 @@ async def ingest(sent: Ingest, ctx: Context[Library]) -> Ingested:
     document, outcome = await ctx.own.ingesting.ingest(
         ctx.grant, sent.name, sent.raw, owner=sent.owner, visibility=sent.visibility
     )
-    card = _card(document)
+    card = card_of(document)
     return Ingested(document=card, outcome=outcome, parts=len(document.parts), troubles=card.troubles)
+
+
+@agent.handles(SAVE_NOTE)
+async def save_note(wanted: SaveNote, ctx: Context[Library]) -> NoteSaved:
+    saved = await ctx.own.noting.save(ctx.grant, wanted)
+    card = card_of(saved.document).model_copy(update={"note": True})
+    return NoteSaved(document=card, outcome=saved.outcome, tags=saved.written.tags, links=saved.written.links)
+
+
+@agent.handles(FIND_NOTES)
+async def find_notes(wanted: NotesWanted, ctx: Context[Library]) -> NotesFound:
+    found, nearest = await ctx.own.noting.find(ctx.grant, wanted)
+    shown = found[: max(1, min(wanted.limit, MOST_NOTES))]
+    return NotesFound(notes=tuple(map(_note_card, shown)), more=len(found) - len(shown), nearest=nearest)
+
+
+@agent.handles(READ_FOLDERS, hourly=ReadFolders())
+async def read_folders(asked: ReadFolders, ctx: Context[Library]) -> FoldersRead:
+    read = await ctx.own.following.look(ctx.grant)
+    if any(each.left for each in read):
+        await ctx.tell(READ_FOLDERS, ReadFolders(turn=asked.turn + 1))
+    return FoldersRead(folders=read)
+
+
+@agent.handles(REBUILD)
+async def rebuild(wanted: Rebuild, ctx: Context[Library]) -> Rebuilt:
+    document, refused = await ctx.own.ingesting.rebuild(ctx.grant, wanted.document_id, anew=wanted.anew)
+    return Rebuilt(document=card_of(document), kept=refused.user_text if refused else "")
 
 
 @agent.handles(SET_VISIBILITY)
 async def set_visibility(wanted: Visible, ctx: Context[Library]) -> DocumentCard:
-    return _card(await ctx.own.set_visibility(ctx.grant, wanted.document_id, wanted.visibility))
+    return card_of(await ctx.own.set_visibility(ctx.grant, wanted.document_id, wanted.visibility))
 
 
 @agent.handles(DELETE_DOCUMENT)
 async def delete_document(unwanted: DocumentRef, ctx: Context[Library]) -> DocumentCard:
-    return _card(await ctx.own.delete(ctx.grant, unwanted.document_id))
+    return card_of(await ctx.own.delete(ctx.grant, unwanted.document_id))
+
+
+@agent.handles(TAG_CHUNKS)
+async def tag_chunks(wanted: TagChunks, ctx: Context[Library]) -> TaggedChunks:
+    page = await tag(ctx.own.stores, ctx.grant, dry_run=wanted.dry_run, after=wanted.after)
+    if page.documents and not wanted.dry_run and page.following is None:
+        ctx.own.ingesting.look_again()
+    documents = tuple(
+        TaggedDocument(name=each.name, owner=each.owner, shelved=each.shelved, chunks=each.chunks)
+        for each in page.documents
+    )
+    return TaggedChunks(left=page.left, documents=documents, following=page.following)
+
+
+@agent.handles(WHY_WITHHELD)
+async def why_withheld(asked: WhyWithheld, ctx: Context[Library]) -> Withheld:
+    if not IDENTITY.fullmatch(asked.client):
+        raise Malformed(f"{asked.client!r} is not an identity such as +15551230001.")
+    client = as_seen_by(ctx.grant, asked.client)
+    paths = await withheld(ctx.own, ctx.grant, client, asked.text)
+    answer = await answered(ctx.own, client, Ask(text=asked.text[:LONGEST_ASKED]))
+    return Withheld(paths=tuple(map(_path, paths)), answered=answer.grounded)
 
 
 @agent.handles(ANSWER_FROM_DOCUMENTS)
 async def answer_from_documents(asked: Ask, ctx: Context[Library]) -> Answer:
-    hits: dict[str, Hit] = {}
-
-    async def search(text: str) -> tuple[Vector, list[Candidate]]:
-        vector, found = await ctx.own.searching.evidence(ctx.grant, text)
-        hits.update((hit.reference, hit) for hit in found)
-        return vector, [_candidate(hit, ctx.grant) for hit in found]
-
-    known = "\n".join(memory.text for memory in asked.memories)
-    replied = await reply(asked.text, asked.history, search, ctx.own.stores.embedder.documents, known)
-    if not replied.extracts:
-        return Answer(confidence=replied.confidence)
-    lines = [extract.shown or extract.quotation for extract in replied.extracts]
-    spoken = language(asked.text)
-    lines += [say("not_sure_about", spoken, question=question) for question in replied.unanswered]
-    sources = tuple(_source(hits[extract.passage_id], extract) for extract in replied.extracts)
-    return Answer(
-        text="\n\n".join(lines),
-        sources=sources,
-        grounded=True,
-        confidence=replied.confidence,
-        unanswered=replied.unanswered,
-    )
+    return await answered(ctx.own, ctx.grant, asked.model_copy(update={"text": asked.text[:LONGEST_ASKED]}))
 
 
-def _source(hit: Hit, extract: Extract) -> Source:
-    return Source(
-        kind="document",
-        name=hit.document.name,
-        section=hit.section,
-        quote=extract.quotation,
-        reference=hit.reference,
-    )
-
-
-def _candidate(hit: Hit, grant: Grant) -> Candidate:
-    return Candidate(
-        id=hit.reference,
-        text=hit.passage.chunk.text,
-        heading_path=hit.passage.chunk.heading_path,
-        source=PurePosixPath(hit.document.name).stem,
-        cosine=hit.passage.dense,
-        score=hit.score,
-        own=hit.document.owner == grant.client and hit.document.visibility == "private",
+def _path(path: Path) -> ReadPath:
+    held = tuple(Held(reason=reason, count=path.reasons[reason]) for reason in REASONS)
+    return ReadPath(
+        name=path.name, rule=path.rule, counted=path.counts, matched=path.matched, seen=path.seen, held=held
     )
 
 
@@ -187,33 +230,25 @@ def _check_size(document: Document, size: int) -> None:
         )
 
 
-def _findings(hits: list[Hit]) -> Findings:
+def _findings(searched: Searched, limit: int) -> Findings:
     return Findings(
+        level=searched.level,
         found=tuple(
             Found(
-                document=_card(hit.document),
+                document=card_of(hit.document),
                 passage=hit.passage.chunk.text,
                 heading_path=hit.passage.chunk.heading_path,
                 part=hit.passage.chunk.part,
                 similarity=hit.passage.dense or 0.0,
             )
-            for hit in hits
-        )
+            for hit in gathered(searched.hits, limit=max(1, min(limit, MOST)))
+        ),
     )
+
+
+def _note_card(note: Note) -> NoteCard:
+    return NoteCard(document_id=note.document_id, name=note.name, saved_at=note.saved_at, begins=note.begins)
 
 
 def _cards(documents: list[Document]) -> DocumentCards:
-    return DocumentCards(documents=tuple(_card(document) for document in documents))
-
-
-def _card(document: Document) -> DocumentCard:
-    return DocumentCard(
-        document_id=document.document_id,
-        name=document.name,
-        owner=document.owner,
-        visibility=document.visibility,
-        size=document.size,
-        chunks=document.chunks,
-        ingested_at=document.ingested_at,
-        troubles=tuple(part.trouble for part in document.parts if part.trouble),
-    )
+    return DocumentCards(documents=tuple(card_of(document) for document in documents))

@@ -6,9 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 
+from agents.knowledge.judging import (
+    ANSWERS,
+    MOST_LEAD,
+    MULTILINGUAL_E5_SMALL,
+    Evidence,
+    Judgement,
+    above,
+    ahead,
+    worded,
+)
 from agents.knowledge.quoting import joined, quoted, shown
 from agents.knowledge.ranking import spread
 from agents.knowledge.units import Candidate, Unit, units_of
@@ -21,33 +32,11 @@ Embed = Callable[[Sequence[str]], Awaitable[Sequence[Vector]]]
 
 PASSAGES_READ = 4
 SENTENCES_EMBEDDED = 12
-ANSWERS = 0.5
 OWN_LEAD = 1.5  # spreads
 STANDING = 0.9
 LIGHT = 0.3
 COVERED = 1.0
 SAID = 1.0
-MOST_LEAD = 6.0
-FAR_AHEAD = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Why a quotation is, or is not, taken for the answer. Coverages are None across languages."""
-
-    sentence_cosine: float
-    passage_coverage: float | None
-    """Share of the question's subject words, by inverse document frequency, that the passage has; [0, 1]."""
-    sentence_coverage: float | None
-    wanted: int
-    """1: the kind of thing asked for (a price, a time, a name) is there; 0: no kind was asked for; -1: it is
-    not; -2: it is not, and nothing else would do (a telephone number), or what is there is of another kind."""
-    stranger: bool
-    """The question names someone or some number that the sentence and its headings do not."""
-    lead: float = 0.0
-    """How much better it is rated than the best of any other passage, up to `MOST_LEAD`; below 0, how much worse."""
-    aside: bool = False
-    """Asked is whether a thing is done or had ("do you sell …"), and the passage lacks the rarest of its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,55 +52,6 @@ class Extract:
     @property
     def answers(self) -> bool:
         return self.confidence >= ANSWERS
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A logistic model over `Evidence`. Its cosine weights belong to one embedder: fit another's anew."""
-
-    sharpness: float
-    """What a cosine of 1 is worth against words when one sentence is chosen among several."""
-    cosine: float
-    passage_coverage: float
-    sentence_coverage: float
-    wanted: float
-    stranger: float
-    aside: float
-    foreign: float
-    lead: float
-    """The less words tell, the more it counts: a paraphrase or another language shares few with its answer."""
-    bias: float
-
-    def confidence(self, evidence: Evidence) -> float:
-        if evidence.wanted <= -2:
-            return 0.0
-        words_tell = evidence.passage_coverage or 0.0
-        total = self.bias + self.cosine * evidence.sentence_cosine + self.wanted * evidence.wanted
-        total += self.lead * evidence.lead * (1 - words_tell)
-        if evidence.passage_coverage is None or evidence.sentence_coverage is None:
-            total += self.foreign
-        else:
-            total += self.passage_coverage * evidence.passage_coverage
-            total += self.sentence_coverage * evidence.sentence_coverage
-            total += self.stranger * evidence.stranger
-            total += self.aside * (evidence.aside and evidence.lead < FAR_AHEAD)
-        return 1 / (1 + math.exp(-max(-40.0, min(40.0, total))))
-
-
-# Fitted on tests/unit/data/answers and on halves of SQuAD 2 and XQuAD; docs/benchmarks.md has what it does on
-# the other halves, and on businesses that it was not fitted on.
-MULTILINGUAL_E5_SMALL = Judgement(
-    sharpness=84.0,
-    cosine=35.0,
-    passage_coverage=2.7,
-    sentence_coverage=1.6,
-    wanted=0.9,
-    stranger=-0.5,
-    aside=-1.4,
-    foreign=3.0,
-    lead=0.2,
-    bias=-32.0,
-)
 
 
 async def extract(
@@ -198,10 +138,12 @@ def _alike(term: str, terms: frozenset[str]) -> float:
     if term in terms:
         return 1.0
     if len(term) >= 5 and term.isalpha():
+        head = term[:4]
         for other in terms:
-            needed = max(4, math.ceil(0.6 * max(len(term), len(other))))
-            if term[:needed] == other[:needed] and len(other) >= needed:
-                return 0.8
+            if other.startswith(head):
+                needed = max(4, math.ceil(0.6 * max(len(term), len(other))))
+                if term[:needed] == other[:needed] and len(other) >= needed:
+                    return 0.8
     return 0.0
 
 
@@ -219,7 +161,10 @@ class Question:
         self._number = len(candidates)
         self._frequency = Counter(term for candidate in candidates for term in candidate.terms)
         self._highest = max((candidate.score for candidate in candidates), default=0.0)
-        self._spread = spread({c.id: c.cosine for c in candidates if c.cosine is not None})
+        cosines = {c.id: c.cosine for c in candidates if c.cosine is not None}
+        self._spread = spread(cosines)
+        self._cosines = list(cosines.values())
+        self._worded = worded([candidate.sparse for candidate in candidates])
         self.names = self._names_in(text)
 
     def worth_reading(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -276,15 +221,36 @@ class Question:
         around = f"{unit.passage.context}\n{unit.label}\n{quotation}"
         titled = "\n".join([unit.label or next(reversed(unit.passage.heading_path), ""), quotation])
         met = -2 if of_another_kind(self.text, around) else self.met(titled)
-        spoken = language(unit.passage.text)
-        if self.language and spoken and self.language != spoken:
-            return Evidence(cosine, None, None, met, stranger=False, lead=lead)
         near = unit.terms | unit.around
+        spoken = language(unit.passage.text)
+        foreign = bool(self.language and spoken and self.language != spoken)
         passage, sentence = self.coverage(unit.passage.terms), self.coverage(near)
         if passage is None or sentence is None:
             passage = sentence = float(met > 0)
-        stranger = any(not any(_alike(term, near) for term in words(name)) for name in self.names)
-        return Evidence(cosine, passage, sentence, met, stranger, lead, self._aside(unit.passage))
+        return Evidence(
+            cosine,
+            None if foreign else passage,
+            None if foreign else sentence,
+            met,
+            lead,
+            not foreign and self._aside(unit.passage),
+            unnamed=not all(_says(name, unit.passage.terms) for name in self.names if not name[0].isdecimal()),
+            unnumbered=not all(_says(name, near) for name in self.names if name[0].isdecimal()),
+            pairs=self._pairs(unit.passage),
+            ahead=ahead(self._cosines),
+            above=above(cosine, self._cosines),
+            worded=self._worded,
+            shared=(self.coverage(frozenset(words(around))) or 0.0) if foreign else 0.0,
+        )
+
+    def _pairs(self, passage: Candidate) -> float:
+        asked = set(pairwise(content_words(self.text)))
+        said = set(pairwise(content_words(f"{passage.context}\n{passage.text}")))
+        return len(asked & said) / max(1, len(asked))
+
+
+def _says(name: str, terms: frozenset[str]) -> bool:
+    return all(_alike(term, terms) for term in words(name))
 
 
 def _worth_embedding(asked: Question, units: list[Unit]) -> list[Unit]:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 import unicodedata
-from array import array
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Literal
 
-from agents.knowledge.chunking import chunk, embedding_text
+from agents.knowledge.chunking import chunk
+from agents.knowledge.embedding import Embedding
 from agents.knowledge.parsing import Parsed, parse
 from agents.knowledge.stores import Stores
 from mesh.access import Grant, upkeep
 from mesh.envelope import digest
-from mesh.errors import Denied, Malformed, MeshError, Unreadable
+from mesh.errors import Denied, Malformed, MeshError, NotFound, Unreadable
 from mesh.files import readable
+from mesh.ingestions import Progress, Report
 from mesh.ports import Chunk, Document, Vector, Visibility
 from mesh.settings import IDENTITY
 
@@ -28,7 +30,6 @@ log = logging.getLogger(__name__)
 
 PUBLISH = "documents:publish"
 LONGEST_NAME = 200
-EMBED_AT_ONCE = 16
 PARSERS = 2
 RETRY_AFTER = 30.0
 """Seconds, before an interrupted ingestion that failed again is tried again."""
@@ -41,9 +42,20 @@ class Ingesting:
     _stores: Stores
     _parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARSERS), repr=False)
     _interrupted: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    _embedding: Embedding = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._embedding = Embedding(self._stores)
 
     async def ingest(
-        self, grant: Grant, name: str, raw: bytes, *, owner: str = "", visibility: Visibility = "private"
+        self,
+        grant: Grant,
+        name: str,
+        raw: bytes,
+        *,
+        owner: str = "",
+        visibility: Visibility = "private",
+        report: Report | None = None,
     ) -> tuple[Document, Outcome]:
         name = clean_name(name)
         owner = _owner(grant, owner)
@@ -56,40 +68,112 @@ class Ingesting:
             same = before and (before.sha256, before.visibility) == (sha256, visibility)
             if before and same and not await self._coming(grant, document_id):
                 return before, "unchanged"
-            async with self._parsing:
-                parsed = await parse(name, raw)
-            chunks = await _chunked(name, parsed)
-            document = Document(
-                document_id=document_id,
-                owner=owner,
-                name=name,
-                visibility=visibility,
-                sha256=sha256,
-                size=len(raw),
-                media_type=parsed.media_type,
-                ingested_at=datetime.now(UTC),
-                chunks=len(chunks),
-                parts=parsed.parts,
-            )
-            await self._stores.shelf.put(grant, document, raw, complete=False)
-            async with self.resumed():
-                await self._complete(grant, document, raw, chunks)
+            async with self._told(document_id, owner, name, report) as tell:
+                parsed, chunks = await self._read(name, raw)
+                document = Document(
+                    document_id=document_id,
+                    owner=owner,
+                    name=name,
+                    visibility=visibility,
+                    sha256=sha256,
+                    size=len(raw),
+                    media_type=parsed.media_type,
+                    ingested_at=datetime.now(UTC),
+                    chunks=len(chunks),
+                    parts=parsed.parts,
+                )
+                await self._take_in(grant, document, raw, chunks, tell)
         return document, "replaced" if before else "added"
+
+    async def rebuild(
+        self, grant: Grant, document_id: str, *, anew: bool = False, report: Report | None = None
+    ) -> tuple[Document, Unreadable | None]:
+        """Its passages are made again from its file, as it is read and cut today; who owns and sees it, and when it was
+        sent, stay. A file that can't be read any more keeps the text that was read then, and is told why. `anew`: its
+        vectors are made again, too."""
+        await self._stores.passages.prepare()
+        async with self._stores.shelf.hold(document_id):
+            await self._finish(grant, document_id)  # a version that broke off is newer than the one that is live
+            document = await self._stores.shelf.document(grant, document_id)
+            raw = await self._stores.shelf.raw(grant, document_id) if document else None
+            if document is None or raw is None:
+                raise NotFound
+            if anew and self._stores.cache:
+                await self._stores.cache.forget(grant, document_id)
+            async with self._told(document_id, document.owner, document.name, report) as tell:
+                refused = None
+                try:
+                    parsed, chunks = await self._read(document.name, raw)
+                except Unreadable as error:
+                    refused, chunks = error, await _cut(document)
+                else:
+                    document = replace(document, parts=parsed.parts, media_type=parsed.media_type, chunks=len(chunks))
+                await self._take_in(grant, document, raw, chunks, tell)
+        return document, refused
+
+    async def _read(self, name: str, raw: bytes) -> tuple[Parsed, list[Chunk]]:
+        async with self._parsing:
+            parsed = await parse(name, raw, reader=self._stores.reader)
+        return parsed, await _chunked(name, parsed)
+
+    @asynccontextmanager
+    async def _told(
+        self, document_id: str, owner: str, name: str, report: Report | None = None
+    ) -> AsyncIterator[Report]:
+        """Both to who asked for it, if anybody did, and to who looks on."""
+        ingestions = self._stores.ingestions
+        async with ingestions.noted(document_id, owner, name) if ingestions else nullcontext(_nobody) as note:
+
+            def tell(progress: Progress) -> None:
+                note(progress)
+                if report:
+                    report(progress)
+
+            tell(Progress("reading"))
+            yield tell
+
+    async def _take_in(
+        self, grant: Grant, document: Document, raw: bytes, chunks: Sequence[Chunk], tell: Report
+    ) -> None:
+        await self._stores.shelf.put(grant, document, raw, complete=False)
+        async with self.resumed():
+            await self._complete(grant, document, raw, chunks, tell)
 
     async def _coming(self, grant: Grant, document_id: str) -> bool:
         """A later version broke off: it must be overtaken, or it would be finished yet."""
         return any(document.document_id == document_id for document in await self._stores.shelf.unfinished(grant))
 
-    async def _complete(self, grant: Grant, document: Document, raw: bytes, chunks: Sequence[Chunk]) -> None:
-        vectors: list[Vector] = []
-        for start in range(0, len(chunks), EMBED_AT_ONCE):
-            texts = [embedding_text(document.name, each) for each in chunks[start : start + EMBED_AT_ONCE]]
-            vectors += [array("f", vector) for vector in await self._stores.embedder.documents(texts)]
-        await self._stores.passages.put(grant, document, chunks, vectors)
+    async def _complete(
+        self, grant: Grant, document: Document, raw: bytes, chunks: Sequence[Chunk], tell: Report
+    ) -> None:
+        began = time.time()
+        async with aclosing(self._vectors(grant, document, chunks, tell)) as vectors:
+            await self._stores.passages.put(grant, document, chunks, vectors)
+        tell(Progress("finishing", len(chunks), len(chunks)))
+        if self._stores.cache:
+            await self._stores.cache.forget(grant, document.document_id, unused_since=began)
         await self._stores.shelf.put(grant, document, raw, complete=True)
+
+    async def _vectors(
+        self, grant: Grant, document: Document, chunks: Sequence[Chunk], tell: Report
+    ) -> AsyncGenerator[Vector, None]:
+        done = 0
+        tell(Progress("embedding", done, len(chunks)))
+        async with aclosing(self._embedding.vectors(grant, document, chunks)) as vectors:
+            async for vector in vectors:
+                yield vector
+                done += 1
+                tell(Progress("embedding", done, len(chunks)))
+
+    async def settle(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
+        """The index first: what the shelf shows to others, the index must show, too."""
+        await self._stores.passages.set_visibility(grant, document_id, visibility)
+        await self._stores.shelf.set_visibility(grant, document_id, visibility)
 
     async def leave(self, grant: Grant, document_id: str) -> None:
         await self._stores.passages.delete(grant, document_id)
+        if self._stores.cache:
+            await self._stores.cache.forget(grant, document_id)
         await self._stores.shelf.gone(grant, document_id)
 
     @asynccontextmanager
@@ -100,6 +184,10 @@ class Ingesting:
         except BaseException:
             self._interrupted.set()
             raise
+
+    def look_again(self) -> None:
+        """Something may be left to finish, or the stores may disagree."""
+        self._interrupted.set()
 
     async def keep_finishing(self) -> None:
         """Finishes what a crash, a time-out or an unreachable store interrupted, now and whenever it happens."""
@@ -119,12 +207,13 @@ class Ingesting:
     async def finish_interrupted(self) -> bool:
         """Whether all could be finished: what broke off, and what the index has lost."""
         grant = upkeep()
+        await self._stores.passages.prepare()
         await self._delete_leaving(grant)
         done = await self._index_lost(grant)
-        await self._agree(grant)
         for document in await self._stores.shelf.unfinished(grant):
             async with self._stores.shelf.hold(document.document_id):
                 done &= await self._finish(grant, document.document_id)
+        await self._agree(grant)
         return done
 
     async def _delete_leaving(self, grant: Grant) -> None:
@@ -134,16 +223,17 @@ class Ingesting:
                     await self.leave(grant, document.document_id)
 
     async def _agree(self, grant: Grant) -> None:
-        """The index is told who may see a document, where it has missed that."""
+        """What documents are becoming they become; and the index is told who may see one, where it has missed that."""
         shown: dict[Visibility, set[str]] = {
             "private": await self._stores.passages.indexed(grant, visibility="global"),
             "global": await self._stores.passages.indexed(grant, visibility="private"),
         }
         for differing in await self._stores.shelf.documents(grant):
-            if differing.document_id in shown[differing.visibility]:
+            if differing.becoming or differing.document_id in shown[differing.visibility]:
                 async with self._stores.shelf.hold(differing.document_id):
                     for document in await self._stores.shelf.documents(grant, only=[differing.document_id]):
-                        await self._stores.passages.set_visibility(grant, document.document_id, document.visibility)
+                        await self.settle(grant, document.document_id, document.becoming or document.visibility)
+                        log.info("→ settled document=%s was_becoming=%r", document.document_id, document.becoming)
 
     async def _index_lost(self, grant: Grant) -> bool:
         """Vectors are derived: a document whose passages are gone (a deleted collection, another model) gets them
@@ -170,9 +260,10 @@ class Ingesting:
 
     async def _completed(self, grant: Grant, document: Document, raw: bytes) -> bool:
         """False when it is worth trying again."""
-        chunks = await asyncio.to_thread(chunk, document.name, document.parts)
+        chunks = await _cut(document)
         try:
-            await self._complete(grant, document, raw, chunks)
+            async with self._told(document.document_id, document.owner, document.name) as tell:
+                await self._complete(grant, document, raw, chunks, tell)
         except MeshError as error:
             log.warning("! resume document=%s code=%s", document.document_id, error.code)
             return False
@@ -219,3 +310,12 @@ async def _chunked(name: str, parsed: Parsed) -> list[Chunk]:
     if not chunks:
         raise Unreadable(f"{name} has headings but nothing under them. Please check the file and send it again.")
     return chunks
+
+
+def _nobody(progress: Progress) -> None:
+    """Looks on."""
+
+
+async def _cut(document: Document) -> list[Chunk]:
+    """Of the text that was read."""
+    return await asyncio.to_thread(chunk, document.name, document.parts)

@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from agents.knowledge.following import Following
 from agents.knowledge.ingesting import Ingesting, may_publish
+from agents.knowledge.noting import Noting
+from agents.knowledge.ranking import loaded
 from agents.knowledge.searching import MOST, Searching
 from agents.knowledge.stores import Stores
+from agents.knowledge.transforming import Transforming
 from mesh.access import Grant
 from mesh.errors import NotFound, Unavailable
 from mesh.ports import Document, Visibility
@@ -28,10 +32,14 @@ class Library:
     stores: Stores
     searching: Searching = field(init=False, repr=False)
     ingesting: Ingesting = field(init=False, repr=False)
+    noting: Noting = field(init=False, repr=False)
+    following: Following = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.searching = Searching(self.stores)
         self.ingesting = Ingesting(self.stores)
+        self.noting = Noting(self.stores, self.ingesting)
+        self.following = Following(self)
 
     # ── out ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -57,8 +65,8 @@ class Library:
             exact = [document for document in known if _stem(document.name) == wanted.casefold()]
         if exact:
             return sorted(exact, key=lambda document: document.owner != grant.client)
-        hits = await self.searching.search(grant, name, limit=MOST)
-        return list({hit.document.document_id: hit.document for hit in hits}.values())[:MOST_NAMED]
+        found = await self.searching.search(grant, name, limit=MOST)
+        return list({hit.document.document_id: hit.document for hit in found.hits}.values())[:MOST_NAMED]
 
     async def raw(self, grant: Grant, document: Document) -> bytes:
         raw = await self.stores.shelf.raw(grant, document.document_id)
@@ -69,21 +77,26 @@ class Library:
     # ── one's own ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> Document:
-        """What the shelf says decides: every read path asks it, and the index can only narrow what a search finds. So
-        the shelf is told first that a document is private, and last that it is global: whatever breaks in between,
-        both must agree before it is shown to others. What the index missed it is told at `finish_interrupted`.
+        """What the shelf says decides: every read path asks it, and the index can only narrow what a search finds. The
+        shelf keeps the wish, and from then on the stricter of the two holds, until the index and then the shelf itself
+        have what was wished for. What breaks off in between is done at `finish_interrupted`.
 
         Raises `NotFound` alike for what is absent and what is another's, before anything is waited for."""
         if visibility == "global":
             may_publish(grant)
         await self._own(grant, document_id)
         async with self.stores.shelf.hold(document_id), self.ingesting.resumed():
-            await self._own(grant, document_id)
-            if visibility == "private":
-                await self.stores.shelf.set_visibility(grant, document_id, visibility)
-            await self.stores.passages.set_visibility(grant, document_id, visibility)
-            if visibility == "global":
-                await self.stores.shelf.set_visibility(grant, document_id, visibility)
+            document = await self._own(grant, document_id)
+            await self.stores.shelf.wish(grant, document_id, visibility)
+            try:
+                await self.ingesting.settle(grant, document_id, visibility)
+            except Unavailable as error:
+                seen = "is" if visibility == "private" else "will be"
+                by = "you alone" if visibility == "private" else "everyone"
+                raise Unavailable(
+                    f"{document.name} {seen} visible to {by}. The rest of that is done in a few minutes.",
+                    detail=error.detail,
+                ) from error
             return await self._own(grant, document_id)
 
     async def delete(self, grant: Grant, document_id: str) -> Document:
@@ -111,8 +124,21 @@ class Library:
 
 @asynccontextmanager
 async def open_library(parts: Parts) -> AsyncIterator[Library]:
-    library = Library(Stores(await parts.shelf(), await parts.passages(), parts.embedder()))
+    library = Library(
+        Stores(
+            await parts.shelf(),
+            await parts.passages(),
+            parts.embedder(),
+            parts.embedding_cache(),
+            parts.ingestions(),
+            mode=parts.settings.search_mode,
+            reranker=loaded(parts.settings.search_reranker),
+            reader=parts.settings.document_reader,
+            transforming=Transforming(frozenset(parts.settings.question_transforms.split()), parts.chat_model()),
+        )
+    )
     await library.stores.embedder.probe()
+    library.following = Following(library, parts.settings.watched, parts.settings.adiyan_home)
     finishing = asyncio.create_task(library.ingesting.keep_finishing())
     try:
         yield library

@@ -1,7 +1,7 @@
 """Reads one file in a process of its own, so that a person's file can harm nothing else.
 
-Run by path, so that it imports nothing of the mesh. In: the file, and its name as the argument. Out: one JSON object,
-`{"media_type", "parts": [[label, text, trouble], …]}` or `{"unreadable": sentence, "kind"}`.
+Run by path, so that it imports nothing of the mesh. In: the file; its name, and which reader, as arguments. Out: one
+JSON object, `{"media_type", "parts": [[label, text, trouble, how], …]}` or `{"unreadable": sentence, "kind"}`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ def _confine() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE_OF_OCR))
 
 
-def main(name: str) -> None:
+def main(name: str, reader: str) -> None:
     _confine()
     try:
-        media_type, parts = files.read(name, sys.stdin.buffer.read())
+        raw = sys.stdin.buffer.read()
+        media_type, parts = files.read(name, raw)
+        if reader == "docling":
+            parts = files.reader("docling").instead(raw, media_type, parts)
         answer: dict[str, object] = {"media_type": media_type, "parts": parts}
     except Unreadable as error:
         answer = {"unreadable": str(error), "kind": error.kind}
@@ -44,4 +47,4 @@ def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "light")

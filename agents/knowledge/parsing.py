@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mesh.errors import Unreadable
 from mesh.ports import Part
+from mesh.settings import DocumentReader
 
 LARGEST = 20 << 20
 WITHIN = 360.0
@@ -30,7 +31,9 @@ class Parsed:
         return tuple(part.trouble for part in self.parts if part.trouble)
 
 
-async def parse(name: str, raw: bytes, *, within: float = WITHIN, child: Sequence[str] = _CHILD) -> Parsed:
+async def parse(
+    name: str, raw: bytes, *, within: float = WITHIN, child: Sequence[str] = _CHILD, reader: DocumentReader = "light"
+) -> Parsed:
     """At least one part has text. Raises `Unreadable`, which names the file, what is wrong and what to do."""
     if len(raw) > LARGEST:
         raise Unreadable(
@@ -41,6 +44,7 @@ async def parse(name: str, raw: bytes, *, within: float = WITHIN, child: Sequenc
     process = await asyncio.create_subprocess_exec(
         *child,
         name,
+        reader,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

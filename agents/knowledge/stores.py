@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from mesh.ports import Embedder, PassageIndex, Shelf
+from agents.knowledge.reranking import Light
+from agents.knowledge.transforming import Transforming
+from mesh.ingestions import Ingestions
+from mesh.ports import Embedder, EmbeddingCache, PassageIndex, Reranker, Shelf
+from mesh.settings import DocumentReader, SearchMode
 
 
 @dataclass
@@ -12,3 +16,11 @@ class Stores:
     shelf: Shelf
     passages: PassageIndex
     embedder: Embedder
+    cache: EmbeddingCache | None = None
+    """None: every text is embedded anew."""
+    ingestions: Ingestions | None = None
+    """None: nobody looks on."""
+    mode: SearchMode = "calibrated"
+    reranker: Reranker | None = field(default_factory=Light)
+    reader: DocumentReader = "light"
+    transforming: Transforming = field(default_factory=Transforming)

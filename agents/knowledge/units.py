@@ -10,7 +10,7 @@ from typing import Literal
 import regex
 
 from agents.knowledge.weekdays import days_in
-from mesh.text import Span, sentences, words
+from mesh.text import Span, sentences, telling, words
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Candidate:
     source: str = ""
     """The file's name without folder and ending."""
     cosine: float | None = None
+    sparse: float = 0.0
+    """BM25; 0 where only the other leg found it."""
     score: float = 0.0
     """As `ranking.fuse` gave it."""
     own: bool = False
@@ -30,7 +32,8 @@ class Candidate:
 
     @cached_property
     def context(self) -> str:
-        return " > ".join(part for part in (regex.sub(r"[_\-]+", " ", self.source), *self.heading_path) if part)
+        named = regex.sub(r"[_\-]+", " ", telling(self.source))
+        return " > ".join(part for part in (named, *self.heading_path) if part)
 
     @cached_property
     def terms(self) -> frozenset[str]:

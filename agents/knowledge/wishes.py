@@ -1,4 +1,5 @@
-"""The kinds of thing that questions ask for, in English, Spanish and Hindi: a price, a time, a name, a number."""
+"""The kinds of thing that questions ask for, in English, Spanish and Hindi: a price, a time, a name, a number.
+Prices and times also in French, German and Portuguese."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ _MONEY = (
     rf"\p{{Sc}}\s?\d|\b(?:{_CURRENCY})\.?\s?\d"
     rf"|\d[\d.,]*\s?(?:\p{{Sc}}|%|(?:{_CURRENCY})\b|(?:dollar|euro|pound|rupee|peso|cent|franc|kron(?:or|er|e))s?\b"
     r"|p\b|pence\b)"
-    r"|\bfree\b|\bgratis\b|\bno (?:extra )?(?:charge|cost)|\bwaived\b|रुपये|रुपए|मुफ़?्त|निःशुल्क"
+    r"|\bfree\b|\bgr[aá]tis\b|\bgratuit[aeos]*\b|\bkostenlos\b"
+    r"|\bno (?:extra )?(?:charge|cost)|\bwaived\b|रुपये|रुपए|मुफ़?्त|निःशुल्क"
 )
 _TIME = (
     r"\d{1,2}[:.h]\d\d|\d\s?(?:am|pm|a\.m|p\.m)\b|\b\d{4}\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
@@ -52,6 +54,9 @@ _TIME = (
     r"|\b(?:lunes|martes|mi[eé]rcoles|jueves|viernes|s[aá]bado|domingo|enero|febrero|marzo|abril|mayo|junio"
     r"|julio|agosto|septiembre|octubre|noviembre|diciembre)s?\b"
     r"|\b(?:hour|day|week|month|year|minute|hora|d[ií]a|semana|a[nñ]o|minuto)s?\b|\bmes(?:es)?\b"
+    r"|\d\s?h\b|\buhr\b|\b(?:heure|jour|semaine|stunde|tage?|woche|monate?|jahre?|ano)[ns]?\b|\bm[eê]s\b|\bann[eé]es?\b"
+    r"|\b(?:lun|mar|mercre|jeu|vendre|same)di\b|\bdimanche\b|\b(?:mon|diens|donners|frei|sams|sonn)tags?\b|\bmittwochs?\b"
+    r"|\b(?:segunda|ter[cç]a|quarta|quinta|sexta)-feiras?\b"
     r"|\bcentur(?:y|ies)\b|\bnoon\b|\bmidnight\b|\bdaily\b|\bclosed\b|\bcerrad[oa]\b"
     r"|बजे|घंटे|दिन|महीने|साल|मिनट|वार\b|छुट्टी|बंद"
 )
@@ -85,6 +90,9 @@ class Wish:
 PRICE = Wish(
     r"\bhow much\b|\bprices?\b|\bcosts?\b|\bfees?\b|\bcharged?s?\b"
     r"|\bcu[aá]nto (?:cuestan?|vale|cobran?|es|sale)\b|\bprecios?\b|\bcuestan?\b|\bvale\b|\btarifas?\b"
+    r"|\bquanto (?:custam?|[eé]|s[aã]o|fica|sai|cobram?)\b|\bcustam?\b|\bpreços?\b"
+    r"|\b(?:combien |[cç]a )?co[uû]te(?:nt)?\b|\bprix\b|\btarifs?\b"
+    r"|\b(?:was |wie ?viel )?kostet\b|\b(?:was |wie ?viel )?kosten\b|\bpreise?\b"
     r"|कीमत|दाम|फीस|फ़ीस|शुल्क|कितने का|कितने की",
     _MONEY,
 )
@@ -131,6 +139,9 @@ WISHES = (
         r"|\b(?:are|is) (?:you|it|the (?:\w+ ){1,3})(?:open|closed)\b"
         r"|\bcu[aá]ndo\b|\b(?:a )?qu[eé] (?:hora|d[ií]a|a[nñ]o)\b"
         r"|\bhorarios?\b|\bcu[aá]nto tiempo\b"
+        r"|\b(?:at[eé] )?quando\b|\b(?:a |at[eé] )?que horas\b|\bhorários?\b|\bquanto tempo\b"
+        r"|\bquand\b|\b(?:à |jusqu['’]à )?quelles? heures?\b|\bhoraires?\b|\bcombien de temps\b"
+        r"|\b(?:ab |bis )?wann\b|\bum wie ?viel uhr\b|\bwie lange\b|\böffnungszeiten\b"
         r"|कब|कितने (?:बजे|समय|दिन)",
         _TIME,
     ),

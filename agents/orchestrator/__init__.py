@@ -9,13 +9,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
-from agents.orchestrator import words
+from agents.orchestrator import noting, words
 from agents.orchestrator.alerts import Alerts
 from agents.orchestrator.attached import heard, noted, taken_in
 from agents.orchestrator.catching_up import keep_catching_up
-from agents.orchestrator.commanding import COMMANDS, KEPT_DAYS, Order, obey
+from agents.orchestrator.commanding import COMMANDS, KEPT_DAYS, Order
 from agents.orchestrator.manners import spoken_by
+from agents.orchestrator.notes_asked import asked
 from agents.orchestrator.routing import Router
 from agents.orchestrator.sending import Sender
 from agents.orchestrator.turns import Driver, Patience
@@ -56,6 +58,7 @@ MOST_SKILLS = 4
 INJECTED = 2
 DRAFTED_S = 900.0
 """No turn is drafted for longer."""
+OBEYED = {**COMMANDS, **noting.COMMANDS}
 SWEEP_EVERY_S = 2.0
 OVERDUE_S = 3.0
 
@@ -161,11 +164,14 @@ def _prefixed(reply: Reply, text: str) -> Reply:
 
 async def _reply(turn: Turn, person: Person, language: str, ctx: Context[Desk]) -> Reply:
     sender = ctx.own.sender
-    command = None if turn.files else command_of(turn.text, turn.button)
-    if command and command.name in COMMANDS:
-        return await obey(Order(command, turn, person, language, sender.ledger, sender.people, sender.alerts), ctx)
+    command = command_of(turn.text, turn.button)
+    order = command and Order(command, turn, person, language, sender.ledger, sender.people, sender.alerts)
+    if order and order.command.name in OBEYED and not turn.files:
+        return await OBEYED[order.command.name](order, ctx)
     if turn.kind in ("document", "image") and turn.files:
         confirmed = await taken_in(turn, language, ctx, sender.channel, sender.people, ctx.own.document_buttons)
+        if order and order.command.name in ("note", "save"):
+            return await noting.beside_a_file(order, confirmed, ctx)
         return await _answered_too(confirmed, turn, language, ctx) if turn.text.strip() else confirmed
     if turn.kind == "audio" and turn.files:
         said = await heard(turn, language, sender.channel, ctx.own.transcriber)
@@ -192,6 +198,10 @@ async def _answered_too(first: Reply, turn: Turn, language: str, ctx: Context[De
 
 
 async def _answer(turn: Turn, language: str, ctx: Context[Desk]) -> Reply:
+    if wanted := asked(turn.text):
+        listed = await noting.answered(wanted, partial(say, language=language), ctx)
+        if listed:
+            return listed
     small = await ctx.own.router.small_talk(turn.text, {name: card for name, (card, _) in words.SMALL_TALK.items()})
     if small:
         return Reply(text=say(words.SMALL_TALK[small][1], language), steps=(f"small talk: {small}",))

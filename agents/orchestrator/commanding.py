@@ -37,6 +37,8 @@ from mesh.people import People, Person
 
 QUOTED = 200
 """Characters of a source that `/why` shows."""
+NOTES_SHOWN = 10
+"""By `/files`, of the newest; `/notes` lists more."""
 RECENT_S = 3600
 """For so long a file is `it`: what is deleted can't be had back."""
 KEPT_DAYS = KEPT_MS // 86_400_000
@@ -57,11 +59,7 @@ class Order:
 
 
 Obey = Callable[[Order, Context[Any]], Awaitable[Reply]]
-
-
-async def obey(order: Order, ctx: Context[Any]) -> Reply:
-    """Raises what the asked agents fail with; its text is for the person."""
-    return await COMMANDS[order.command.name](order, ctx)
+"""Raises what the asked agents fail with; its text is for the person."""
 
 
 async def _help(order: Order, _: Context[Any]) -> Reply:
@@ -107,8 +105,11 @@ async def _mydata(order: Order, ctx: Context[Any]) -> Reply:
     if not documents and not memories:
         return Reply(text=f"{order.say('mydata_nothing')}\n\n{kept}")
     lines = [order.say("mydata_intro")]
-    if documents:
-        lines += ["", order.say("mydata_documents", count=len(documents)), *(f"   – {each.name}" for each in documents)]
+    files, notes = [[each for each in documents if each.note is note] for note in (False, True)]
+    if files:
+        lines += ["", order.say("mydata_documents", count=len(files)), *(f"   – {each.name}" for each in files)]
+    if notes:
+        lines += ["", order.say("mydata_notes", count=len(notes)), *(f"   – {each.name}" for each in notes)]
     if memories:
         lines += ["", order.say("mydata_memories", count=len(memories)), *(f"   – {each.text}" for each in memories)]
     return Reply(text="\n".join([*lines, "", kept]))
@@ -134,10 +135,15 @@ async def _human(order: Order, ctx: Context[Any]) -> Reply:
 
 
 async def _files(order: Order, ctx: Context[Any]) -> Reply:
-    documents = (await ctx.ask(LIST_DOCUMENTS, Nothing())).documents
-    if not documents:
+    every = (await ctx.ask(LIST_DOCUMENTS, Nothing())).documents
+    if not every:
         return Reply(text=order.say("files_none"))
-    return Reply(text="\n".join([order.say("files_intro"), *(_file_line(order, each) for each in documents)]))
+    documents = [each for each in every if not each.note]
+    notes = sorted((each for each in every if each.note), key=lambda each: each.ingested_at, reverse=True)
+    lines = [order.say("files_intro"), *(_file_line(order, each) for each in documents)] if documents else []
+    if notes:
+        lines += ["", order.say("files_notes", count=len(notes)), *(_file_line(order, n) for n in notes[:NOTES_SHOWN])]
+    return Reply(text="\n".join(lines).strip())
 
 
 def _file_line(order: Order, card: DocumentCard) -> str:
@@ -222,17 +228,17 @@ async def _wanted(order: Order, ctx: Context[Any]) -> DocumentCard | None:
     else:
         person = order.person
         answer = await order.ledger.turn(person.answered_by) if person.answered_by else None
-        wanted = _documents_of(answer)
+        wanted = documents_of(answer)
         wanted.insert(0 if person.document_at > person.answered_at else len(wanted), person.document_id)
     return next((documents[each] for each in wanted if each in documents), None)
 
 
 async def _quoted(order: Order) -> list[str]:
     """The documents that the quoted message is about: their confirmation, or an answer that stands on them."""
-    return _documents_of(await order.ledger.turn_of(order.turn.quoted, order.turn.chat))
+    return documents_of(await order.ledger.turn_of(order.turn.quoted, order.turn.chat))
 
 
-def _documents_of(turn: TurnRecord | None) -> list[str]:
+def documents_of(turn: TurnRecord | None) -> list[str]:
     sources = turn.reply.sources if turn and turn.reply else ()
     return list(dict.fromkeys(each.reference.partition("#")[0] for each in sources if each.kind == "document"))
 

@@ -24,10 +24,14 @@ from mesh.envelope import pseudonym
 from mesh.errors import Crashed, Misconfigured, NotFound, Unavailable
 from mesh.ports import Fact
 from mesh.settings import IDENTITY
+from mesh.versions import check
 
 log = logging.getLogger(__name__)
 
 COLLECTION = "memories"
+SCHEMA = 1
+"""Of the facts in Qdrant and of mem0's history beside them; what has none was written before there was one."""
+HISTORY = "history.db"
 LIVE = "live"  # a word: mem0 compares for equality only
 SUPERSEDED = "superseded"
 WITHIN_S = 15.0
@@ -211,12 +215,15 @@ def _make(qdrant: QdrantClient, collection: str, model: str, dims: int) -> None:
                 collection,
                 vectors_config=models.VectorParams(size=dims, distance=models.Distance.COSINE),
                 sparse_vectors_config={"bm25": models.SparseVectorParams(modifier=models.Modifier.IDF)},
-                metadata={"embedding_model": model, "embedding_dims": dims},
+                metadata={"embedding_model": model, "embedding_dims": dims, "schema": SCHEMA},
             )
         except UnexpectedResponse:
             if not qdrant.collection_exists(collection):
                 raise
-    _check(qdrant.get_collection(collection), collection, model, dims)
+    kept = qdrant.get_collection(collection)
+    _check(kept, collection, model, dims)
+    if "schema" not in (kept.config.metadata or {}):
+        qdrant.update_collection(collection, metadata={"schema": SCHEMA})
     for field in ("user_id", "state", "message_id"):
         qdrant.create_payload_index(collection, field, models.PayloadSchemaType.KEYWORD)
 
@@ -224,7 +231,9 @@ def _make(qdrant: QdrantClient, collection: str, model: str, dims: int) -> None:
 def _check(found: models.CollectionInfo, collection: str, model: str, dims: int) -> None:
     vectors = found.config.params.vectors
     size = vectors.size if isinstance(vectors, models.VectorParams) else None
-    made_for = (found.config.metadata or {}).get("embedding_model", model)
+    kept = found.config.metadata or {}
+    check(f"The Qdrant collection {collection!r}", kept.get("schema", SCHEMA), SCHEMA)
+    made_for = kept.get("embedding_model", model)
     if size != dims or made_for != model:
         raise Misconfigured(
             f"The Qdrant collection {collection!r} holds memories embedded by {made_for} ({size} dimensions), but the "
@@ -235,6 +244,7 @@ def _check(found: models.CollectionInfo, collection: str, model: str, dims: int)
 
 def _mem0(qdrant: QdrantClient, collection: str, host: str, model: str, dims: int, folder: Path) -> Any:
     memory_class = _imported(folder)
+    take_over_history(folder / HISTORY)
     memory = memory_class.from_config(
         {
             "vector_store": {
@@ -247,7 +257,7 @@ def _mem0(qdrant: QdrantClient, collection: str, host: str, model: str, dims: in
             },
             # mem0 wants one; with infer=False it is never called, and its constructor reaches for nothing
             "llm": {"provider": "ollama", "config": {"model": "none", "ollama_base_url": host}},
-            "history_db_path": str(folder / "history.db"),
+            "history_db_path": str(folder / HISTORY),
         }
     )
     memory.embedding_model.client.close()
@@ -255,6 +265,27 @@ def _mem0(qdrant: QdrantClient, collection: str, host: str, model: str, dims: in
     memory.embedding_model.client = ollama.Client(host=host, timeout=httpx.Timeout(WITHIN_S, connect=5))
     memory.vector_store._has_bm25_slot = False  # else fastembed, where it is installed, goes for a model
     return memory
+
+
+def take_over_collection(url: str, model: str, dims: int, collection: str = COLLECTION) -> None:
+    """Gives the memories of an earlier release their version, where there are any."""
+    qdrant = QdrantClient(url=url, timeout=int(WITHIN_S), check_compatibility=False)
+    try:
+        if qdrant.collection_exists(collection):
+            _make(qdrant, collection, model, dims)
+    except (ResponseHandlingException, UnexpectedResponse) as error:
+        raise Unavailable(detail=f"memory: qdrant {type(error).__name__}") from error
+    finally:
+        qdrant.close()
+
+
+def take_over_history(file: Path) -> None:
+    """mem0 gives its history no version."""
+    with closing(sqlite3.connect(file, timeout=WITHIN_S)) as database:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        check("mem0's history", version or SCHEMA, SCHEMA)
+        if version != SCHEMA:
+            database.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _imported(folder: Path) -> Any:

@@ -4,6 +4,7 @@ nothing: a malformed document denies, and a log line says which one."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,11 +19,15 @@ from mesh.envelope import pseudonym
 from mesh.errors import Malformed, Misconfigured, NotFound, Unavailable
 from mesh.ports import Client, Tier
 from mesh.settings import IDENTITY
+from mesh.versions import check
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_MS = 5_000
 """For finding a server, and for one operation with all its retries."""
+
+SCHEMA = 1
+_SCHEMA = {"_id": "schema"}
 
 _Document = dict[str, Any]
 
@@ -37,8 +42,9 @@ class MongoRoster:
         )
 
     @classmethod
-    async def open(cls, uri: str, database: str) -> MongoRoster:
-        """Raises `Misconfigured` for an address that is none, `Unavailable` when nothing answers there."""
+    async def open(cls, uri: str, database: str, *, take_over: bool = True) -> MongoRoster:
+        """Raises `Misconfigured` for an address that is none and for what a newer version wrote, `Unavailable` when
+        nothing answers there."""
         try:
             client: AsyncMongoClient[_Document] = AsyncMongoClient(
                 uri, serverSelectionTimeoutMS=TIMEOUT_MS, timeoutMS=TIMEOUT_MS, appname="adiyan", tz_aware=True
@@ -49,6 +55,8 @@ class MongoRoster:
         try:
             async with _reaching("ping"):
                 await client.admin.command("ping")
+            if take_over:
+                await roster._take_over()
         except BaseException:
             await client.close()
             raise
@@ -56,6 +64,23 @@ class MongoRoster:
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def version(self) -> object:
+        """None where none is written."""
+        async with _reaching("version"):
+            found = await self._database["mesh"].find_one(_SCHEMA)
+        return None if found is None else found.get("version")
+
+    async def _take_over(self) -> None:
+        """Without a version it is new, or of the first one."""
+        if (found := await self.version()) is None:
+            async with _reaching("version"):
+                with contextlib.suppress(DuplicateKeyError):  # another process was first
+                    await self._database["mesh"].update_one(
+                        _SCHEMA, {"$setOnInsert": {"version": SCHEMA}}, upsert=True
+                    )
+            found = await self.version()
+        check(f"The database {self._database.name!r} in MongoDB", found, SCHEMA)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -200,6 +225,16 @@ class MongoRoster:
     @property
     def _agents(self) -> AsyncCollection[_Document]:
         return self._database["agents"]
+
+
+async def version_of(uri: str, database: str) -> object:
+    """None where nothing is there, 0 where none is written."""
+    roster = await MongoRoster.open(uri, database, take_over=False)
+    try:
+        found = await roster.version()
+        return found if found is not None else 0 if await roster.tiers() else None
+    finally:
+        await roster.close()
 
 
 @asynccontextmanager

@@ -5,33 +5,41 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import PurePosixPath
 from typing import Any
 
+import httpx
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from mesh.access import Grant
-from mesh.envelope import pseudonym
+from mesh.adapters import qdrant_queries as queries
+from mesh.adapters.qdrant_queries import DENSE as DENSE  # asked for here
+from mesh.adapters.qdrant_queries import SPARSE as SPARSE
+from mesh.adapters.qdrant_words import sparse_of, tell_anew
+from mesh.envelope import digest, pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.ports import Chunk, Document, Passage, Vector, Visibility
-from mesh.text import sparse_document, sparse_query
+from mesh.names import names_of
+from mesh.ports import Chunk, Document, Passage, Untagged, Vector, Visibility
 
 log = logging.getLogger(__name__)
 
 COLLECTION = "knowledge"
-SCHEMA = 1
-DENSE = "dense"
-SPARSE = "sparse"
+SCHEMA = 2
+TOLD_ANEW = (1,)
+"""Of these the words and names are told anew: Spanish endings are levelled since, and passages have names."""
 LIVE = "live"  # a word, because the embedded engine never matches a boolean
 COMING = "coming"
+TAGS = ("owner_identity", "visibility")
+"""Who may see a chunk."""
 BATCH = 64
+TAGGED_AT_ONCE = 500
+KEPT_OPEN, KEPT_OPEN_S = 8, 3.0
+"""Connections, and for how many seconds: less than Qdrant does, so that none is used that it just closed."""
 WITHIN = 10
-MOST_DOCUMENTS = 1_000_000
 """Seconds that one call may take."""
+MOST_DOCUMENTS = 1_000_000
 
 _POINTS = uuid.UUID("6c2f8a54-6d0b-4b0e-9a83-6a3c2f0f7c11")
 _INDEXES: dict[str, models.PayloadFieldSchema] = {
@@ -39,19 +47,31 @@ _INDEXES: dict[str, models.PayloadFieldSchema] = {
     "visibility": models.PayloadSchemaType.KEYWORD,
     "document_id": models.PayloadSchemaType.KEYWORD,
     "content_sha256": models.PayloadSchemaType.KEYWORD,
+    "version": models.PayloadSchemaType.KEYWORD,
     "chunk_index": models.PayloadSchemaType.INTEGER,
     "state": models.PayloadSchemaType.KEYWORD,
+    "names": models.PayloadSchemaType.KEYWORD,
 }
 
 
 def scope(grant: Grant) -> models.Filter:
-    """What the grant may see, never empty. Raises `ValueError` for a client who is nobody."""
+    """What the grant may see, never empty. What says of itself neither whose it is nor who may see it is the system
+    owner's alone. Raises `ValueError` for a client who is nobody."""
     owner = grant.limited_to()
     if owner is None:
         log.info("◦ read=passages sees_all=true client=%s", pseudonym(grant.client))
-        return models.Filter(must=[_is("state", LIVE)])
+        return models.Filter(must=[models.Filter(should=[_is("state", LIVE), _lacks("state")])])
     may_see = models.Filter(should=[_is("visibility", "global"), _is("owner_identity", owner)])
-    return models.Filter(must=[_is("state", LIVE), may_see])
+    return models.Filter(must=[_is("state", LIVE), may_see], must_not=[_lacks(tag) for tag in TAGS])
+
+
+def counted(grant: Grant) -> models.Filter | None:
+    """Among what it counts how rare a word is: what the grant may see, by two conditions that cost nothing (the whole
+    of `scope` doubles the time of a search at 40,000 passages). None is all."""
+    owner = grant.limited_to()
+    if owner is None:
+        return None
+    return models.Filter(should=[_is("visibility", "global"), _is("owner_identity", owner)])
 
 
 def _of(grant: Grant, document_id: str) -> models.Filter:
@@ -61,26 +81,54 @@ def _of(grant: Grant, document_id: str) -> models.Filter:
     return models.Filter(must=[_is("document_id", document_id), *owned])
 
 
+def _held_to(allowed: models.Filter, within: str | Sequence[str] | None) -> models.Filter:
+    if within is None:
+        return allowed
+    ids = [within] if isinstance(within, str) else list(within)
+    return models.Filter(must=[allowed, models.FieldCondition(key="document_id", match=models.MatchAny(any=ids))])
+
+
+def _is_nothing(within: str | Sequence[str] | None) -> bool:
+    return within is not None and not within
+
+
+def _untagged(grant: Grant) -> models.Filter:
+    if grant.limited_to() is not None:
+        raise Denied(grant.refusal, detail="chunks without tags are the system owner's")
+    return models.Filter(should=[_lacks(tag) for tag in (*TAGS, "state", "document_id")])
+
+
 class QdrantPassages:
-    def __init__(self, client: AsyncQdrantClient, collection: str) -> None:
+    def __init__(self, client: AsyncQdrantClient, collection: str, *, model: str, dims: int) -> None:
         self._client = client
         self._collection = collection
+        self._model = model
+        self._dims = dims
 
     @classmethod
     async def open(cls, url: str, *, model: str, dims: int, collection: str = COLLECTION) -> QdrantPassages:
         """Makes the collection when there is none. Raises `Misconfigured` when it was made for another model."""
-        client = AsyncQdrantClient(url=url, timeout=WITHIN, check_compatibility=False)
+        # Told nothing, the client makes a new connection to a Qdrant on this machine for every call.
+        limits = httpx.Limits(max_keepalive_connections=KEPT_OPEN, keepalive_expiry=KEPT_OPEN_S)
+        client = AsyncQdrantClient(url=url, timeout=WITHIN, check_compatibility=False, limits=limits)
+        passages = cls(client, collection, model=model, dims=dims)
         try:
-            with _reaching():
-                await _make(client, collection, model, dims)
-                found = await client.get_collection(collection)
-                _check(found, collection, model, dims)
-                for field in _INDEXES.keys() - found.payload_schema.keys():
-                    await client.create_payload_index(collection, field, _INDEXES[field])
+            await passages.prepare()
         except BaseException:
             await client.close()
             raise
-        return cls(client, collection)
+        return passages
+
+    async def prepare(self) -> None:
+        with _reaching():
+            await _make(self._client, self._collection, self._model, self._dims)
+            found = await self._client.get_collection(self._collection)
+            if (found.config.metadata or {}).get("schema") in TOLD_ANEW:
+                await tell_anew(self._client, self._collection, SCHEMA)
+                found = await self._client.get_collection(self._collection)
+            _check(found, self._collection, self._model, self._dims)
+            for field in _INDEXES.keys() - found.payload_schema.keys():
+                await self._client.create_payload_index(self._collection, field, _INDEXES[field])
 
     async def close(self) -> None:
         await self._client.close()
@@ -88,16 +136,52 @@ class QdrantPassages:
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def search(
-        self, grant: Grant, text: str, vector: Vector, *, limit: int, within: str | None = None
+        self, grant: Grant, text: str, vector: Vector, *, limit: int, within: str | Sequence[str] | None = None
     ) -> list[Passage]:
-        allowed = scope(grant)
-        if within is not None:
-            allowed = models.Filter(must=[allowed, _is("document_id", within)])
-        with _reaching():
-            answers = await self._client.query_batch_points(
-                self._collection, requests=_legs(allowed, text, list(vector), limit)
-            )
-        return _union(*(answer.points for answer in answers))
+        words = await self.by_words(grant, text, limit=limit, within=within)
+        return await self.by_meaning(grant, vector, limit=limit, within=within, besides=words)
+
+    async def by_words(
+        self, grant: Grant, text: str, *, limit: int, within: str | Sequence[str] | None = None
+    ) -> list[Passage]:
+        query = queries.by_words(text, _held_to(scope(grant), within), limit, counted(grant))
+        if query is None or _is_nothing(within):
+            return []
+        with _reading():
+            (found,) = await queries.ask(self._client, self._collection, [query])
+        return queries.found_by_words(found)
+
+    async def by_meaning(
+        self,
+        grant: Grant,
+        vector: Vector,
+        *,
+        limit: int,
+        within: str | Sequence[str] | None = None,
+        besides: Sequence[Passage] = (),
+    ) -> list[Passage]:
+        if _is_nothing(within):
+            return []
+        allowed = _held_to(scope(grant), within)
+        wanted = [queries.by_meaning(vector, allowed, limit)]
+        if points := [passage.point for passage in besides]:
+            wanted.append(queries.cosines(vector, allowed, points))
+        with _reading():
+            dense, *rescored = await queries.ask(self._client, self._collection, wanted)
+        return queries.union(besides, dense, rescored[0] if rescored else ())
+
+    async def called(
+        self, grant: Grant, names: Sequence[str], text: str, vector: Vector, *, limit: int
+    ) -> list[Passage]:
+        if not names:
+            return []
+        so_called = models.FieldCondition(key="names", match=models.MatchAny(any=list(names)))
+        allowed = models.Filter(must=[scope(grant), so_called])
+        words = queries.by_words(text, allowed, limit, counted(grant))
+        wanted = [queries.by_meaning(vector, allowed, limit), *([words] if words else ())]
+        with _reading():
+            dense, *sparse = await queries.ask(self._client, self._collection, wanted)
+        return queries.union(queries.found_by_words(sparse[0]) if sparse else (), dense, ())
 
     async def indexed(self, grant: Grant, *, visibility: Visibility | None = None) -> set[str]:
         which = scope(grant)
@@ -111,15 +195,22 @@ class QdrantPassages:
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def put(self, grant: Grant, document: Document, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
+    async def put(
+        self,
+        grant: Grant,
+        document: Document,
+        chunks: Sequence[Chunk],
+        vectors: Sequence[Vector] | AsyncIterable[Vector],
+    ) -> None:
         if not grant.sees_all and document.owner != grant.client:
             raise Denied(grant.refusal, detail="a document of another owner")
-        version = [_is("document_id", document.document_id), _is("content_sha256", document.sha256)]
+        read_as = _version(document, chunks)
+        version = [_is("document_id", document.document_id), _is("version", read_as)]
         with _reaching():
-            # The same content again is replaced where it stands: hiding it first would be a gap.
+            # The same passages again are replaced where they stand: hiding them first would be a gap.
             live = bool(await self._count(models.Filter(must=[*version, _is("state", LIVE)])))
-            for pairs in _batches(list(zip(chunks, vectors, strict=True))):
-                points = await asyncio.to_thread(_points, document, pairs, live)
+            async for pairs in _batches(chunks, vectors):
+                points = await asyncio.to_thread(_points, document, read_as, pairs, live)
                 await self._client.upsert(self._collection, points)
             written = models.Filter(must=[*version, _index(lt=len(chunks))])
             if chunks and not live:
@@ -141,6 +232,34 @@ class QdrantPassages:
         with _reaching():
             await self._client.delete(
                 self._collection, models.FilterSelector(filter=_of(grant, document_id)), wait=True
+            )
+
+    # ── chunks of an earlier version ──────────────────────────────────────────────────────────────────────────────
+
+    async def untagged(
+        self, grant: Grant, *, after: int | str | None = None
+    ) -> tuple[int, list[Untagged], int | str | None]:
+        which = models.Filter(must=[_untagged(grant)])
+        with _reaching():
+            count = await self._count(which)
+            points, following = await self._client.scroll(
+                self._collection, which, limit=TAGGED_AT_ONCE, offset=after, with_vectors=False
+            )
+        found = [_as_untagged(point.id, point.payload or {}) for point in points]
+        return count, found, following if isinstance(following, int | str) else None
+
+    async def tag(self, grant: Grant, chunks: Sequence[Untagged], *, document_id: str, owner: str, name: str) -> None:
+        these = models.HasIdCondition(has_id=[chunk.point for chunk in chunks])
+        tags = {
+            "owner_identity": owner,
+            "visibility": "private",
+            "state": LIVE,
+            "document_id": document_id,
+            "source_filename": f"{owner}/{name}",
+        }
+        with _reaching():
+            await self._client.set_payload(
+                self._collection, tags, points=models.Filter(must=[these, _untagged(grant)]), wait=True
             )
 
     async def _count(self, which: models.Filter) -> int:
@@ -165,14 +284,26 @@ async def _make(client: AsyncQdrantClient, collection: str, model: str, dims: in
             raise
 
 
+async def version_of(url: str, collection: str) -> object:
+    """None where there is no such collection, 0 where none is written."""
+    client = AsyncQdrantClient(url=url, timeout=WITHIN, check_compatibility=False)
+    try:
+        with _reaching():
+            if not await client.collection_exists(collection):
+                return None
+            kept = (await client.get_collection(collection)).config.metadata or {}
+    finally:
+        await client.close()
+    if "embedding_model" not in kept:
+        raise _strange(collection)
+    return kept.get("schema", 0)
+
+
 def _check(found: models.CollectionInfo, collection: str, model: str, dims: int) -> None:
     kept: Mapping[str, Any] = found.config.metadata or {}
     schema, made_for = kept.get("schema"), kept.get("embedding_model")
     if schema is None:
-        raise Misconfigured(
-            f"The Qdrant collection {collection!r} was not made by Adiyan, or Qdrant is older than 1.16. Delete the "
-            "collection (or update Qdrant): all documents are embedded again from their files at the next start."
-        )
+        raise _strange(collection)
     if schema != SCHEMA:
         raise Misconfigured(
             f"The Qdrant collection {collection!r} is of version {schema}, and this Adiyan knows version {SCHEMA}. "
@@ -188,6 +319,13 @@ def _check(found: models.CollectionInfo, collection: str, model: str, dims: int)
         )
 
 
+def _strange(collection: str) -> Misconfigured:
+    return Misconfigured(
+        f"The Qdrant collection {collection!r} was not made by Adiyan, or Qdrant is older than 1.16. Delete the "
+        "collection (or update Qdrant): all documents are embedded again from their files at the next start."
+    )
+
+
 def _dims(found: models.CollectionInfo) -> int | None:
     vectors = found.config.params.vectors
     dense = vectors.get(DENSE) if isinstance(vectors, dict) else None
@@ -197,65 +335,24 @@ def _dims(found: models.CollectionInfo) -> int | None:
 # ── queries and points ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _legs(allowed: models.Filter, text: str, vector: list[float], limit: int) -> list[models.QueryRequest]:
-    """By meaning; by words; and the cosines of what was found by words. Each under the same filter."""
-    dense = models.QueryRequest(query=vector, using=DENSE, filter=allowed, limit=limit, with_payload=True)
-    indices, values = sparse_query(text)
-    if not indices:
-        return [dense]
-    terms = models.SparseVector(indices=indices, values=values)
-    by_words = models.Prefetch(query=terms, using=SPARSE, filter=allowed, limit=limit)
-    return [
-        dense,
-        models.QueryRequest(query=terms, using=SPARSE, filter=allowed, limit=limit, with_payload=True),
-        models.QueryRequest(prefetch=by_words, query=vector, using=DENSE, filter=allowed, limit=limit),
-    ]
+def _version(document: Document, chunks: Sequence[Chunk]) -> str:
+    """Of the bytes, and of how they were read and cut: another reader may make other passages of them."""
+    said = (f"{each.part}\n{each.start}\n{each.heading_path}\n{each.text}" for each in chunks)
+    return digest(document.sha256, *said)
 
 
-def _union(
-    dense: Sequence[models.ScoredPoint],
-    sparse: Sequence[models.ScoredPoint] = (),
-    rescored: Sequence[models.ScoredPoint] = (),
-) -> list[Passage]:
-    cosines = {point.id: point.score for point in (*rescored, *dense)}
-    sums = {point.id: point.score for point in sparse}
-    found = {point.id: point.payload or {} for point in (*dense, *sparse)}
-    return [_passage(payload, cosines.get(key), sums.get(key)) for key, payload in found.items() if "text" in payload]
+def _points(
+    document: Document, version: str, pairs: Sequence[tuple[Chunk, Vector]], live: bool
+) -> list[models.PointStruct]:
+    return [_point(document, version, chunk, vector, live) for chunk, vector in pairs]
 
 
-def _passage(payload: Mapping[str, Any], dense: float | None, sparse: float | None) -> Passage:
-    chunk = Chunk(
-        index=payload.get("chunk_index", 0),
-        text=payload["text"],
-        heading_path=tuple(payload.get("heading_path", ())),
-        part=payload.get("part", ""),
-        start=payload.get("start", 0),
-    )
-    return Passage(
-        document_id=payload.get("document_id", ""),
-        source_filename=payload.get("source_filename", ""),
-        chunk=chunk,
-        dense=dense,
-        sparse=sparse,
-        ingested_at=datetime.fromisoformat(payload.get("ingested_at", _LONG_AGO)),
-    )
-
-
-_LONG_AGO = datetime.fromtimestamp(0, UTC).isoformat()
-
-
-def _points(document: Document, pairs: Sequence[tuple[Chunk, Vector]], live: bool) -> list[models.PointStruct]:
-    return [_point(document, chunk, vector, live) for chunk, vector in pairs]
-
-
-def _point(document: Document, chunk: Chunk, vector: Vector, live: bool) -> models.PointStruct:
-    words = " ".join((PurePosixPath(document.name).stem, *chunk.heading_path))
-    indices, values = sparse_document(f"{words}\n{chunk.text}")
+def _point(document: Document, version: str, chunk: Chunk, vector: Vector, live: bool) -> models.PointStruct:
     vectors: dict[str, Any] = {DENSE: list(vector)}
-    if indices:
-        vectors[SPARSE] = models.SparseVector(indices=indices, values=values)
+    if sparse := sparse_of(document.name, chunk.heading_path, chunk.text):
+        vectors[SPARSE] = sparse
     return models.PointStruct(
-        id=str(uuid.uuid5(_POINTS, f"{document.document_id}/{document.sha256}/{chunk.index}")),
+        id=str(uuid.uuid5(_POINTS, f"{document.document_id}/{version}/{chunk.index}")),
         vector=vectors,
         payload={
             "schema": SCHEMA,
@@ -263,16 +360,35 @@ def _point(document: Document, chunk: Chunk, vector: Vector, live: bool) -> mode
             "source_filename": f"{document.owner}/{document.name}",
             "document_id": document.document_id,
             "content_sha256": document.sha256,
+            "version": version,
             "owner_identity": document.owner,
             "visibility": document.visibility,
             "ingested_at": document.ingested_at.isoformat(),
             "chunk_index": chunk.index,
             "heading_path": list(chunk.heading_path),
+            "names": list(names_of(document.name, chunk)),
             "part": chunk.part,
             "start": chunk.start,
             "text": chunk.text,
         },
     )
+
+
+def _as_untagged(point: models.ExtendedPointId, payload: Mapping[str, Any]) -> Untagged:
+    def told(name: str) -> str:
+        value = payload.get(name)
+        return value if isinstance(value, str) else ""
+
+    return Untagged(
+        point=point if isinstance(point, int) else str(point),
+        document_id=told("document_id") or str(point),
+        source_filename=told("source_filename"),
+        owner=told("owner_identity"),
+    )
+
+
+def _lacks(key: str) -> models.IsEmptyCondition:
+    return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
 
 
 def _is(key: str, value: str) -> models.FieldCondition:
@@ -283,9 +399,44 @@ def _index(*, lt: int) -> models.FieldCondition:
     return models.FieldCondition(key="chunk_index", range=models.Range(lt=lt))
 
 
-def _batches(pairs: list[tuple[Chunk, Vector]]) -> Iterator[list[tuple[Chunk, Vector]]]:
-    for start in range(0, len(pairs), BATCH):
-        yield pairs[start : start + BATCH]
+async def _batches(
+    chunks: Sequence[Chunk], vectors: Sequence[Vector] | AsyncIterable[Vector]
+) -> AsyncIterator[list[tuple[Chunk, Vector]]]:
+    """As soon as their vectors are there. Raises `ValueError` when there are more or fewer vectors than chunks."""
+    left = iter(chunks)
+    pairs: list[tuple[Chunk, Vector]] = []
+    async for vector in _each(vectors):
+        chunk = next(left, None)
+        if chunk is None:
+            raise ValueError("more vectors than chunks")
+        pairs.append((chunk, vector))
+        if len(pairs) == BATCH:
+            yield pairs
+            pairs = []
+    if next(left, None) is not None:
+        raise ValueError("fewer vectors than chunks")
+    if pairs:
+        yield pairs
+
+
+async def _each(vectors: Sequence[Vector] | AsyncIterable[Vector]) -> AsyncIterator[Vector]:
+    if isinstance(vectors, Sequence):
+        for vector in vectors:
+            yield vector
+    else:
+        async for vector in vectors:
+            yield vector
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """As `_reaching`; and a collection that is not there, or lacks a vector, can't be read now."""
+    try:
+        with _reaching():
+            yield
+    except UnexpectedResponse as error:
+        log.error("! qdrant refused a search status=%s", error.status_code)
+        raise Unavailable(detail=f"qdrant: status {error.status_code}") from error
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Raw files and their index, in one folder: the source of truth for documents.
 
 raw/<sha256>    the bytes as they came
-index.sqlite    documents, and the text of their parts
+index.sqlite    documents, the text of their parts, and what notes lead to
 lock, holds/    one writer at a time; one ingestion of a document at a time
 """
 
@@ -21,13 +21,15 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from mesh.access import Grant
+from mesh.adapters.notes import DiskNotes, prepare
+from mesh.adapters.shelf_scan import holding
 from mesh.envelope import pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
 from mesh.ports import Document, Part, Visibility
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 3
+SCHEMA = 4
 PATIENCE = 10.0
 """Seconds to wait for another writer."""
 LARGE = 256 << 20
@@ -49,9 +51,11 @@ CREATE TABLE {} (
     media_type TEXT NOT NULL,
     ingested_at TEXT NOT NULL,
     chunks INTEGER NOT NULL,
+    {}
     PRIMARY KEY (document_id, state)
 ) STRICT;
 """
+_BECOMING = "becoming TEXT NOT NULL DEFAULT '' CHECK (becoming IN ('', 'private', 'global'))"
 _INDEXES = """
 CREATE INDEX documents_by_owner ON documents (state, owner, folded);
 CREATE INDEX documents_by_name ON documents (state, folded);
@@ -59,7 +63,7 @@ CREATE INDEX documents_by_bytes ON documents (sha256);
 """
 _TABLES = f"""
 BEGIN;
-{_DOCUMENTS.format("documents")}
+{_DOCUMENTS.format("documents", f"{_BECOMING},")}
 {_INDEXES}
 CREATE TABLE parts (
     document_id TEXT NOT NULL,
@@ -78,7 +82,7 @@ COMMIT;
 _FROM_1 = f"""
 PRAGMA foreign_keys = OFF;
 BEGIN;
-{_DOCUMENTS.format("newer")}
+{_DOCUMENTS.format("newer", "")}
 INSERT INTO newer SELECT * FROM documents;
 DROP TABLE documents;
 ALTER TABLE newer RENAME TO documents;
@@ -87,14 +91,27 @@ PRAGMA user_version = 2;
 COMMIT;
 VACUUM;
 """  # noqa: S608 - of constants
-_FROM_2 = "ALTER TABLE parts ADD COLUMN how TEXT NOT NULL DEFAULT ''"
-_COLUMNS = "document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks"
+_ADDED = {"parts": "how TEXT NOT NULL DEFAULT ''", "documents": _BECOMING}
+"""By table: the column that versions 3 and 4 brought."""
+_COLUMNS = "document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks, becoming"
+
+
+_EVERY_PART = "SELECT label, text, trouble, how FROM parts WHERE document_id = ? AND state = ? ORDER BY number"
+_PARTS_IN_TROUBLE = """
+SELECT label, '', trouble, how FROM parts WHERE document_id = ? AND state = ? AND trouble <> '' ORDER BY number
+"""
+_TROUBLES = """
+CREATE INDEX IF NOT EXISTS parts_in_trouble ON parts (document_id, state, number, trouble, label, how)
+WHERE trouble <> ''
+"""
+"""Without it, each look at a document reads past the whole of its text."""
 
 
 class DiskShelf:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._raw = folder / "raw"
+        self.notes = DiskNotes(self._with_database, self._writing)
 
     @classmethod
     async def open(cls, folder: Path) -> DiskShelf:
@@ -111,8 +128,17 @@ class DiskShelf:
     async def documents(self, grant: Grant, *, only: Sequence[str] | None = None) -> list[Document]:
         if only is None:
             return await self._read(grant, "live", "TRUE", order="folded, ingested_at, document_id")
-        marks = ", ".join("?" * len(only))
-        return await self._read(grant, "live", f"document_id IN ({marks})", *only, order="folded, document_id")
+        return await self._read(grant, "live", f"document_id IN ({_marks(only)})", *only, order="folded, document_id")
+
+    async def holding(
+        self, grant: Grant, beginnings: Sequence[str], *, limit: int, within: Sequence[str] | None = None
+    ) -> list[Document]:
+        allowed, owners = _scope(grant)
+        among = "TRUE" if within is None else f"document_id IN ({_marks(within)})"
+        where, values = f"({allowed}) AND {among}", (*owners, *(within or ()))
+        ids = await self._looked_up(lambda database: holding(database, where, values, beginnings, limit))
+        found = await self._read(grant, "live", f"document_id IN ({_marks(ids)})", *ids, with_text=True)
+        return sorted(found, key=lambda document: ids.index(document.document_id))
 
     async def document(self, grant: Grant, document_id: str) -> Document | None:
         found = await self._read(grant, "live", "document_id = ?", document_id, with_text=True)
@@ -163,7 +189,16 @@ class DiskShelf:
             rows = database.execute(query, (state, *owners, *values)).fetchall()
             return [_document(row, _parts(database, row[0], state, with_text)) for row in rows]
 
-        return await asyncio.to_thread(self._with_database, read)
+        return await self._looked_up(read)
+
+    async def _looked_up(self, read: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            return await asyncio.to_thread(self._with_database, read)
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # its subclasses are defects of ours
+                raise
+            log.error("! the document index is damaged: %s", error)
+            raise Unavailable(detail=f"shelf: {error}") from error
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -183,9 +218,16 @@ class DiskShelf:
         except OSError as error:
             raise Unavailable(detail=f"shelf: {error.strerror}") from error
 
+    async def wish(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
+        owned, owners = _owned(grant, document_id)
+        stricter = "CASE ? WHEN 'private' THEN 'private' ELSE visibility END"
+        statement = f"UPDATE documents SET becoming = ?, visibility = {stricter} WHERE {owned}"  # noqa: S608 - as in `_read`
+        await self._change(statement, visibility, visibility, *owners)
+
     async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
         owned, owners = _owned(grant, document_id)
-        await self._change(f"UPDATE documents SET visibility = ? WHERE {owned}", visibility, *owners)  # noqa: S608 - as in `_read`
+        statement = f"UPDATE documents SET visibility = ?, becoming = '' WHERE {owned}"  # noqa: S608 - as in `_read`
+        await self._change(statement, visibility, *owners)
 
     async def delete(self, grant: Grant, document_id: str) -> None:
         if await self.own(grant, document_id) is not None:
@@ -250,6 +292,8 @@ class DiskShelf:
             self._raw.mkdir(parents=True, exist_ok=True)
             with self._writing():
                 self._with_database(_migrate)
+                self._with_database(prepare)
+                self._with_database(lambda database: database.execute(_TROUBLES))
                 self._sweep()
         except (OSError, sqlite3.DatabaseError) as error:
             raise Misconfigured(f"{self._folder} can't be used for documents: {error}.") from error
@@ -287,6 +331,10 @@ def _scope(grant: Grant) -> tuple[str, tuple[str, ...]]:
     return "visibility = 'global' OR owner = ?", (owner,)
 
 
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
+
+
 def _owned(grant: Grant, document_id: str) -> tuple[str, tuple[str, ...]]:
     """Which rows the grant may change; being visible to it is not enough."""
     owner = grant.limited_to()
@@ -308,19 +356,16 @@ def _checkpoint(database: sqlite3.Connection) -> None:
 
 
 def _document(
-    row: tuple[str, str, str, Literal["private", "global"], str, int, str, str, int], parts: tuple[Part, ...]
+    row: tuple[str, str, str, Visibility, str, int, str, str, int, Visibility | Literal[""]], parts: tuple[Part, ...]
 ) -> Document:
-    document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks = row
+    document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks, becoming = row
     at = datetime.fromisoformat(ingested_at)
-    return Document(document_id, owner, name, visibility, sha256, size, media_type, at, chunks, parts)
+    return Document(document_id, owner, name, visibility, sha256, size, media_type, at, chunks, parts, becoming)
 
 
 def _parts(database: sqlite3.Connection, document_id: str, state: State, with_text: bool) -> tuple[Part, ...]:
-    query = """
-        SELECT label, CASE WHEN ? THEN text ELSE '' END, trouble, how FROM parts
-        WHERE document_id = ? AND state = ? AND (? OR trouble <> '') ORDER BY number
-    """
-    return tuple(Part(*row) for row in database.execute(query, (with_text, document_id, state, with_text)))
+    query = _EVERY_PART if with_text else _PARTS_IN_TROUBLE
+    return tuple(Part(*row) for row in database.execute(query, (document_id, state)))
 
 
 def _replace(database: sqlite3.Connection, document: Document, state: State) -> None:
@@ -333,7 +378,7 @@ def _replace(database: sqlite3.Connection, document: Document, state: State) -> 
     if state == "live":  # it was sent again while it was leaving, and its passages are those of this version
         database.execute("DELETE FROM documents WHERE document_id = ? AND state = 'leaving'", (document.document_id,))
     database.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             document.document_id,
             state,
@@ -346,6 +391,7 @@ def _replace(database: sqlite3.Connection, document: Document, state: State) -> 
             document.media_type,
             document.ingested_at.isoformat(),
             document.chunks,
+            document.becoming,
         ),
     )
     database.executemany(
@@ -385,9 +431,13 @@ def _migrate(database: sqlite3.Connection) -> None:
         return
     if version == 1:
         database.executescript(_FROM_1)
-    if version < SCHEMA and "how" not in (column for _, column, *_ in database.execute("PRAGMA table_info(parts)")):
-        database.execute(_FROM_2)
-    database.execute(f"PRAGMA user_version = {SCHEMA}")
+    if version < SCHEMA:
+        database.execute("BEGIN IMMEDIATE")
+        for table, column in _ADDED.items():
+            there = {name for _, name, *_ in database.execute(f"PRAGMA table_info({table})")}
+            if column.partition(" ")[0] not in there:
+                database.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+        database.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _locked(descriptor: int) -> bool:

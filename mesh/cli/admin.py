@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mesh import clock
 from mesh.bus import Bus
+from mesh.cli.progressing import bars, documents_shown, side_by_side
 from mesh.configuration import read_agents
 from mesh.context import unwrap
-from mesh.contracts import INGEST, LIST_DOCUMENTS, Ingest, Ingested, Nothing
+from mesh.contracts import INGEST, LIST_DOCUMENTS, DocumentCard, Ingest, Ingested, Nothing
 from mesh.envelope import Request, Wire, new_trace
 from mesh.errors import Malformed, MeshError, Unavailable
 from mesh.ports import Client
@@ -92,18 +92,12 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
     settings, _ = running_settings()
     await needs(settings, "knowledge")
     troubled = 0
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )
     async with Bus(settings.redis_url) as bus:
-        with progress:
-            task = progress.add_task("adding", total=len(paths))
-            for path in paths:
-                progress.update(task, description=escape(shown(path)))
+        with bars(console) as progress:
+            task = progress.add_task("files", total=len(paths))
+
+            async def add(path: Path) -> None:
+                nonlocal troubled
                 try:
                     result = await add_document(bus, settings, path, owner, everyone=everyone)
                     progress.console.print(told(result))
@@ -113,6 +107,9 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
                         f"[red]✗[/] {escape(shown(path))}: {escape(error.user_text)}", soft_wrap=True
                     )
                 progress.advance(task)
+
+            async with documents_shown(bus.redis, progress):
+                await side_by_side(paths, add)
     return troubled
 
 
@@ -154,7 +151,7 @@ async def all_documents(client: str) -> list[tuple[str, ...]]:
         (
             each.name,
             each.owner,
-            "everyone" if each.visibility == "global" else each.owner,
+            seen_by(each),
             str(each.chunks),
             f"{each.size / 1024:.1f} kB",
             f"{each.ingested_at:%Y-%m-%d %H:%M}",
@@ -162,6 +159,11 @@ async def all_documents(client: str) -> list[tuple[str, ...]]:
         )
         for each in found.documents
     ]
+
+
+def seen_by(card: DocumentCard) -> str:
+    seen = "everyone" if card.visibility == "global" else card.owner
+    return f"{seen} (being made {card.becoming})" if card.becoming else seen
 
 
 def told(result: Ingested) -> str:

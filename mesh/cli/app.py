@@ -311,11 +311,32 @@ def add(
     """Adds documents, pictures and scans, or replaces changed ones. Says what could not be read, and why."""
     from mesh.cli.admin import add_documents
 
-    if owner and everyone:
-        raise Malformed("--owner makes a document private to one client; --global shows it to all. Choose one.")
-    owner = _identity(owner) if owner else ""
+    owner = _identity(owner) if _one_of(owner, everyone) else ""
     if finish(add_documents(files, owner, everyone=everyone, console=console)):
         sys.exit(1)
+
+
+@kb.command(
+    epilog="Examples: [bold]adiyan kb watch ~/prices --global[/]   "
+    "[bold]adiyan kb watch ~/asha --owner +15551230001 --once[/]"
+)
+def watch(
+    folder: Annotated[Path, typer.Argument(help="Whose files become documents, and stay so.", show_default=False)],
+    owner: Annotated[str, typer.Option(help="Whose documents they are; the system owner's if not given.")] = "",
+    everyone: Annotated[bool, typer.Option("--global", help="Visible to every client.")] = False,
+    every: Annotated[float, typer.Option(min=0.5, max=3600, help="Seconds between two looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="One look, for a cron of your own.")] = False,
+) -> None:
+    """Takes in a folder's files, and then whatever changes in it. A file that goes is withdrawn: an old price list is
+    not quoted any more.
+
+    Folders in the setting `folders` are looked at every hour without this.
+    """
+    from mesh.cli.following import watch as follow
+
+    owner = _identity(owner) if _one_of(owner, everyone) else ""
+    trouble = finish(follow(folder.absolute(), owner, console, everyone=everyone, every_s=every, once=once))
+    raise SystemExit(1 if trouble else 0)
 
 
 @kb.command("list")
@@ -346,6 +367,81 @@ def show_document(
     if passages:
         console.print()
         print_sheet(console, kept)
+
+
+@kb.command("withheld", epilog='Example: [bold]adiyan kb withheld +15551230002 "What is the fee?"[/]')
+def withheld_from(
+    client: Identity,
+    question: Annotated[str, typer.Argument(help="As the client asked it.", show_default=False)],
+) -> None:
+    """Why a client was not told something: by read path, the rule, how much matched, and why it was held back.
+
+    Counts alone, no content and no names.
+    """
+    from mesh.cli.withheld import why
+
+    print_sheet(console, finish(why(_identity(client), question)))
+
+
+@kb.command("migrate", epilog="Examples: [bold]adiyan kb migrate --dry-run[/]   [bold]adiyan kb migrate[/]")
+def migrate_chunks(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+) -> None:
+    """Makes private what does not say who may see it: passages that an earlier version wrote. Safe to run twice.
+
+    Until then they are the system owner's alone. They become their document's owner's, or the system owner's.
+    """
+    from mesh.cli.migrating import tag_chunks
+
+    count, sheet = finish(tag_chunks(console, dry_run=dry_run))
+    if not count:
+        console.print("Nothing to do: every passage says who may see it.")
+        return
+    print_sheet(console, sheet)
+    console.print(f"{count} passage(s) {'would become' if dry_run else 'became'} private.")
+
+
+@app.command(epilog="Examples: [bold]adiyan migrate --dry-run[/]   [bold]adiyan migrate[/]")
+def migrate(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+) -> None:
+    """Brings every store up to the version of this release, as starting it does. Safe to run twice.
+
+    Exits 1 when something was written by a newer release, or can't be looked at.
+    """
+    from mesh.cli.migrating import stores
+
+    sheet, well = finish(stores(dry_run=dry_run))
+    print_sheet(console, sheet)
+    if not well:
+        raise SystemExit(1)
+
+
+@kb.command(
+    "rebuild", epilog="Examples: [bold]adiyan kb rebuild[/]   [bold]adiyan kb rebuild prices.md contract.pdf --anew[/]"
+)
+def rebuild_documents(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="As `kb list` has them, or owner/name; every document if not given.", show_default=False),
+    ] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Take no vector from what was embedded before.")] = False,
+) -> None:
+    """Makes the passages again from the files, as they are read today. Old ones answer meanwhile; safe to run twice.
+
+    Exits 1 when a file could not be read again: it keeps its old passages, and is named.
+    """
+    from mesh.cli.rebuilding import rebuild
+
+    if finish(rebuild(names or [], anew=anew, console=console)):
+        sys.exit(1)
+
+
+def _one_of(owner: str, everyone: bool) -> bool:
+    """Whether an owner is named."""
+    if owner and everyone:
+        raise Malformed("--owner makes a document private to one client; --global shows it to all. Choose one.")
+    return bool(owner)
 
 
 def _identity(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mesh.bus import Bus
-from mesh.cli.admin import ask_as_owner, needs
+from mesh.cli.admin import ask_as_owner, needs, seen_by
 from mesh.cli.printing import Sheet
 from mesh.contracts import LIST_DOCUMENTS, SHOW_DOCUMENT, DocumentCard, DocumentParts, DocumentRef, Nothing
 from mesh.errors import NotFound
@@ -19,12 +19,13 @@ async def shown(name: str, client: str) -> tuple[Sheet, Sheet]:
     await needs(settings, "knowledge")
     async with Bus(settings.redis_url) as bus:
         known = (await ask_as_owner(bus, settings, LIST_DOCUMENTS, Nothing(), client)).documents
-        card = _called(name, known)
+        card = called(name, known)
         found = await ask_as_owner(bus, settings, SHOW_DOCUMENT, DocumentRef(document_id=card.document_id), client)
     return _parts(found), _passages(found)
 
 
-def _called(name: str, known: tuple[DocumentCard, ...]) -> DocumentCard:
+def called(name: str, known: tuple[DocumentCard, ...]) -> DocumentCard:
+    """By its name, or as owner/name. Raises `NotFound` unless there is exactly one."""
     found = [
         each for each in known if name.casefold() in (each.name.casefold(), f"{each.owner}/{each.name}".casefold())
     ]
@@ -42,7 +43,7 @@ def _parts(found: DocumentParts) -> Sheet:
     facts = [
         ("document", card.name),
         ("owner", card.owner),
-        ("seen by", "everyone" if card.visibility == "global" else card.owner),
+        ("seen by", seen_by(card)),
         ("added", f"{card.ingested_at:%Y-%m-%d %H:%M}"),
         ("size", f"{card.size / 1024:.1f} kB"),
         ("read", f"{len(found.parts)} part(s), {troubles} with something that could not be read"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from mesh.access import DRIVE_LEDGER
+from mesh.access import DRIVE_LEDGER, OWN_SYSTEM
 from mesh.cli.printing import Row, Sheet
 from mesh.configuration import PERMISSION, agents, entry_of, read_agents, tiers
 from mesh.crew import change
@@ -32,6 +32,8 @@ MEANS = {
     "documents:add": "add documents of its own",
     "documents:publish": "make a document visible to everyone",
 }
+HOLDERS = {DRIVE_LEDGER: "the mesh itself", OWN_SYSTEM: "the system owner"}
+"""Of what no tier can give."""
 NAMED = 10
 """Clients that are named on the page of a tier; the others are counted."""
 
@@ -82,8 +84,8 @@ async def permit(name: str, permissions: Sequence[str], *, grant: bool) -> tuple
     for permission in permissions:
         if not PERMISSION.fullmatch(permission):
             raise Malformed(f"{permission!r} is not a permission: it has the form area:verb, such as knowledge:search.")
-        if grant and permission == DRIVE_LEDGER:
-            raise Malformed(f"{DRIVE_LEDGER} is held by the mesh itself and can't be granted.")
+        if grant and permission in HOLDERS:
+            raise Malformed(f"{permission} is held by {HOLDERS[permission]} and can't be granted.")
     async with open_tables() as (roster, _):
         _named(name, {each.name: each for each in await roster.tiers()}, "tier")
         skills, _ = _skills(await roster.agents())
@@ -225,7 +227,7 @@ def _skill(skill: Skill[Any, Any], permitted: Sequence[Tier]) -> Row:
         skill.needs,
         lasting(skill.within.total_seconds()),
         "yes" if skill.kept else "no",
-        ", ".join(holders) or ("the mesh itself" if skill.needs == DRIVE_LEDGER else "none"),
+        ", ".join(holders) or HOLDERS.get(skill.needs, "none"),
         skill.card.summary if skill.card else "",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,11 +18,15 @@ WITHIN_S = 4.0
 MODEL_WITHIN_S = 30.0
 """A model server may have to load the model first."""
 NEARLY_FULL = 0.9
+MOST_EMBEDDED = 100_000
+"""Passages, up to which the embedded Qdrant serves (docs/benchmarks.md)."""
 TWILIO_ACCOUNTS = "/2010-04-01/Accounts"
 ALIVE = "alive\n"
 """What the gateway and the dashboard say, and another program on their port hardly does."""
 VOICE_TODO = "Install the extra `voice` (its packages are in pyproject.toml), or set SPEECH_URL."
 UNSIGNED = {"MessageSid": "SMdoctor", "From": "whatsapp:+15550000000", "To": "whatsapp:+15550000000", "Body": ""}
+
+OLDEST_QDRANT = (1, 19)
 
 Probe = Callable[[Scene], Coroutine[Any, Any, list[Finding]]]
 
@@ -119,11 +124,21 @@ async def qdrant(scene: Scene) -> list[Finding]:
     chosen, where = scene.settings, place(scene.settings.qdrant_url)
     try:
         async with _asking(chosen.qdrant_url) as client:
-            version = (await client.get("/")).json()["version"]
+            about = (await client.get("/")).json()
+            version, embedded = about["version"], "embedded" in about.get("title", "")
             answer = await client.get("/collections/knowledge")
-            made_for = answer.json()["result"]["config"].get("metadata") or {} if answer.is_success else None
+            held = answer.json()["result"] if answer.is_success else {}
+            made_for = held["config"].get("metadata") or {} if held else None
     except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
         return [_absent("Qdrant", where, error, "QDRANT_URL", "without it nothing is found")]
+    if not embedded and (told := re.match(r"(\d+)\.(\d+)", version)) and (int(told[1]), int(told[2])) < OLDEST_QDRANT:
+        return [
+            broken(
+                "Qdrant",
+                f"version {version} at {where} can't count how rare a word is among what a person may see.",
+                "Update it to 1.19 or later.",
+            )
+        ]
     if made_for is None:
         return [fine("Qdrant", f"version {version} at {where}, no collection yet")]
     model, dims = made_for.get("embedding_model"), made_for.get("embedding_dims")
@@ -136,7 +151,17 @@ async def qdrant(scene: Scene) -> list[Finding]:
                 "Set EMBEDDING_MODEL and EMBEDDING_DIMS back, or delete the collection: the next start makes it again.",
             )
         ]
-    return [fine("Qdrant", f"version {version} at {where}, made for {model}")]
+    passages = int(held.get("points_count") or 0)
+    if embedded and passages >= MOST_EMBEDDED:
+        return [
+            note(
+                "Qdrant",
+                f"The embedded one holds {passages:,} passages; it is made for up to {MOST_EMBEDDED:,}: searches and "
+                "the work on its index get slow.",
+                "Run a Qdrant server, set QDRANT_URL to it, and fill it from the files: `adiyan kb rebuild`.",
+            )
+        ]
+    return [fine("Qdrant", f"version {version} at {where}, made for {model}, {passages:,} passages")]
 
 
 async def models(scene: Scene) -> list[Finding]:

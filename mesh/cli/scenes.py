@@ -158,6 +158,41 @@ def _drawn(text: str) -> bytes:
     return held.getvalue()
 
 
+async def notes(show: Show) -> None:
+    said = await show.text(ASHA, "note: Winter storage for Marigold is in shed 9 #boat", "a document of its own")
+    show.says(said, "Winter storage for Marigold", "#boat", "you alone", "delete")
+    sid = said.replies[-1].sid if said.replies else ""
+    said = await show.text(ASHA, "note: Marta has the second key", "as a reply to the first one", quoting=sid)
+    show.says(said, "Marta has the second key")
+    said = await show.text(ASHA, "What did I save this week about storage?", "by time, and by what it is about")
+    show.says(said, "shed 9")
+    show.never(said, "second key")
+    said = await show.text(BEN, "What did I save this week?", "his own: none")
+    show.never(said, "shed 9", "second key")
+    said = await show.text(BEN, "Where is the winter storage for Marigold?", "not his")
+    show.never(said, "shed 9")
+    said = await show.text(ASHA, "delete", "as a reply to the first one's message: undone", quoting=sid)
+    show.says(said, "Winter storage for Marigold", "deleted")
+    said = await show.text(ASHA, "my notes from today")
+    show.says(said, "second key")
+    show.never(said, "shed 9")
+    shed = [("shed.md", "text/markdown", b"# Shed\n\nThe shed is dry.\n")]
+    said = await show.does(
+        ASHA, "[shed.md] save this", "is kept anyway", show.phone.post(ASHA, "save this", files=shed)
+    )
+    show.says(said, "I've read", "you alone")
+    show.never(said, UNKNOWN, "as a note")
+    await show.text(ASHA, "My spare sail is light grey.")
+    said = await show.text(ASHA, "save this", "no answer to save: what she told")
+    show.says(said, "your message", "My spare sail is light grey")
+    said = await show.text(ASHA, "Is the shed dry?")
+    show.says(said, "The shed is dry.")
+    said = await show.text(ASHA, "save this", "the answer, with its question")
+    show.says(said, "my answer", "Is the shed dry")
+    said = await show.text(ASHA, "/notes dry")
+    show.says(said, "The shed is dry.")
+
+
 async def in_spanish(show: Show) -> None:
     said = await show.text(CARLA, "Hola, buenos días", "greeted in her language")
     show.says(said, say("first_contact", "es", days=7).splitlines()[0])
@@ -264,6 +299,7 @@ SCENES: tuple[Scene, ...] = (
     ("What can't be read", what_cannot_be_read),
     ("Pictures, places, buttons and the rest", everything_else),
     ("A picture with words", a_picture),
+    ("Notes", notes),
     ("In Spanish", in_spanish),
     ("Voice notes", voice_notes),
     ("What is kept, and erased", what_is_kept),

@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from mesh.contracts import Reply
 from mesh.errors import Unavailable
+from mesh.ingestions import Ingestion
 from mesh.lease import OUTCOMES, STEPS, TurnRecord
 from mesh.ledger import Accepted, Ledger
 from mesh.queues import QueueState, WorkerState
@@ -82,6 +83,8 @@ class Snapshot:
     conversations: tuple[Conversation, ...]
     dead: int
     """Dead letters, those included that are no longer among the conversations; at most 1,000 are counted."""
+    ingestions: tuple[Ingestion, ...] = ()
+    """Documents that are being read in."""
 
 
 class Reader:
@@ -91,10 +94,12 @@ class Reader:
         self,
         queues: Callable[[], Awaitable[list[QueueState]]],
         workers: Callable[[], Awaitable[list[WorkerState]]],
+        ingestions: Callable[[], Awaitable[list[Ingestion]]],
         ledger: Ledger,
     ) -> None:
         self._queues = queues
         self._workers = workers
+        self._ingestions = ingestions
         self._ledger = ledger
         self._one_at_a_time = asyncio.Lock()
         self._kept: Snapshot | None = None
@@ -114,6 +119,7 @@ class Reader:
             at=time.time(),
             queues=tuple(await self._queues()),
             workers=tuple(await self._workers()),
+            ingestions=tuple(await self._ingestions()),
             conversations=_by_chat(await self._ledger.recent(SHOWN)),
             dead=len(await self._ledger.dead(DEAD_COUNTED)),
         )

@@ -5,7 +5,8 @@ opens when the first embedding has worked.
 
 A text's own `query: ` or `passage: ` decides how it is embedded; a text without one is a query, as E5 advises where
 both sides are alike. Texts are embedded one at a time (a batch is no faster, measured), so requests take turns text by
-text. A single short text, which is what a person waits for, has a thread of its own: it never waits for a batch.
+text. Short texts, which is what a person waits for (a question, the sentences of an answer), have a thread of their
+own: they never wait for the passages of a document.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ VERSION = "0.12.0"
 """Of Ollama's HTTP form."""
 
 SHORT_CHARS = 2_000
+"""Of a text that is alone."""
+SHORT_SENTENCE = 400
+"""Characters of each text of several."""
 MAX_CHARS = 32_000
 MAX_INPUTS = 2_048
 MAX_WAITING = 4_096
@@ -151,7 +155,8 @@ class Embedders:
         """None when the caller is gone: nobody waits for the rest."""
         known = {text: found for text in texts if (found := self._cache.get(text))}
         new = [text for text in dict.fromkeys(texts) if text not in known]
-        lane = self._short if len(new) == 1 and len(new[0]) <= SHORT_CHARS else self._long
+        short = max(map(len, new), default=0) <= (SHORT_CHARS if len(new) == 1 else SHORT_SENTENCE)
+        lane = self._short if short else self._long
         done = lane.embed(new)
         try:
             for text in new:

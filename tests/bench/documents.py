@@ -2,7 +2,7 @@
 of `{"file", "expect", "must_not", "outcome", "via"}`. White space is ignored, and so are the escapes of Markdown.
 
 `outcome` is ok, empty, error:KIND, ok_or_limit or error_or_ok. A file that is read yields its strings or it doesn't;
-one that is refused, and need not be read, has none to yield."""
+one that is refused, and need not be read, has none to yield. DOCUMENT_READER=docling asks for Docling's text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rich.table import Table
 
 from agents.knowledge.parsing import Parsed, parse
 from mesh.errors import Unreadable
-from mesh.settings import ROOT
+from mesh.settings import ROOT, Settings
 
 DATA = Path(os.environ.get("ADIYAN_DATA", ROOT.parent / "shared" / "data")) / "docs"
 _ESCAPE = re.compile(r"\\(?=[\\`*_\[\]<&#|~])")
@@ -102,6 +102,11 @@ async def run(data: Path = DATA) -> dict[str, object]:
         "slowest": max(((round(each.seconds, 2), each.listed["file"]) for each in found), default=None),
         "peak_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024,
         "by_format": _by_format(found),
+        "by_docling": sum(
+            any(part.how == "docling" for part in each.parsed.parts)
+            for each in found
+            if isinstance(each.parsed, Parsed)
+        ),
         "without_ocr": _tally([each for each in found if each.listed.get("via") != "ocr"]),
         "missed": {each.listed["file"]: each.missed for each in found if each.missed},
         "violations": {each.listed["file"]: each.violations for each in found if each.violations},
@@ -115,7 +120,7 @@ async def _read(data: Path, listed: dict[str, Any]) -> Read:
     raw = await asyncio.to_thread((data / listed["file"]).read_bytes)
     began = time.perf_counter()
     try:
-        parsed: Parsed | Unreadable = await parse(listed["file"], raw)
+        parsed: Parsed | Unreadable = await parse(listed["file"], raw, reader=Settings().document_reader)
     except Unreadable as error:
         parsed = error
     return Read(listed, parsed, time.perf_counter() - began)

@@ -14,11 +14,12 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from mesh.adapters.ollama_chat import OllamaChat, most_tokens, schema_of
+from mesh.adapters.ollama_chat import OllamaChat, schema_of
 from mesh.errors import Misconfigured, TimedOut, TooLong, Unavailable, Unfit
 from mesh.ports import ChatModel
 from mesh.settings import load
 from mesh.testing.script import Heard, ModelScript, Step
+from mesh.tokens import most_tokens
 from mesh.wiring import Parts
 from tests.processes import free_port, serving
 

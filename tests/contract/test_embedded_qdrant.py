@@ -512,6 +512,22 @@ def test_a_rare_word_outweighs_a_common_one(client: QdrantClient, shelf: str) ->
     assert answer.points[0].score > 5 * answer.points[1].score
 
 
+def test_how_rare_a_word_is_can_be_counted_among_some_points(client: QdrantClient, shelf: str) -> None:
+    """Word 104 is in one point of all, so it is rare; among that point alone it is as common as word 1."""
+    one = models.Filter(must=[models.HasIdCondition(has_id=[4])])
+    among = models.SearchParams(idf=models.IdfCorpusParams(corpus=one))
+    rare, common = models.SparseVector(indices=[104], values=[1.0]), models.SparseVector(indices=[1], values=[1.0])
+
+    def score(words: models.SparseVector, params: models.SearchParams | None = None) -> float:
+        answer = client.query_points(shelf, query=words, using=SPARSE, query_filter=one, search_params=params)
+        return answer.points[0].score
+
+    assert score(rare) > 5 * score(common)
+    assert score(rare, among) == pytest.approx(score(common, among), rel=0.01)
+    with pytest.raises(UnexpectedResponse, match="empty filter"):
+        client.query_points(shelf, query=rare, using=SPARSE, search_params=models.SearchParams(idf={"corpus": {}}))
+
+
 def test_asking_by_a_point_leaves_that_point_out(client: QdrantClient, shelf: str) -> None:
     assert ids(client.query_points(shelf, query=3, using=DENSE, limit=2)) == [4, 5]
     with pytest.raises(UnexpectedResponse, match="99") as raised:

@@ -20,7 +20,7 @@ from qdrant_client import models as qmodels
 from agents.knowledge import agent
 from agents.knowledge.library import Library, open_library
 from agents.knowledge.stores import Stores
-from mesh.access import Gate, upkeep
+from mesh.access import Gate, Grant, upkeep
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
@@ -44,6 +44,7 @@ from mesh.contracts import (
     DocumentRef,
     Ingest,
     Ingested,
+    Line,
     Nothing,
     Search,
     SearchWithin,
@@ -230,6 +231,92 @@ async def test_a_fact_in_a_file_of_five_sections_is_found(desk: Desk) -> None:
     assert found.found[0].passage == "The gate code is 4417."
     assert found.found[0].heading_path == ("Guide", "Parking")
     assert found.level == "hybrid"
+
+
+async def test_neighbours_are_found_in_one_piece_and_twice_told_is_told_once(desk: Desk) -> None:
+    story = " ".join(
+        f"On day {n} the keeper of the lighthouse at Cape {n} wrote that the lamp burned." for n in range(20)
+    )
+    await desk.ingest(PUBLISHER, "diary.txt", story.encode(), visibility="global")
+    await desk.ingest(PUBLISHER, "copy.txt", story.encode(), visibility="global")
+    found = await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="What did the keeper of the lighthouse write?"))
+    assert [each.passage for each in found.found] == [story]
+
+
+async def test_each_question_of_a_message_is_searched_for(desk: Desk) -> None:
+    await desk.ingest(PUBLISHER, "prices.md", PRICES, visibility="global")
+    both = Search(text="What does a double room cost and what does parking cost?", limit=2)
+    found = await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, both)
+    assert {each.heading_path[-1] for each in found.found} == {"Rooms", "Parking"}
+
+
+async def test_an_acronym_is_written_out_as_ones_own_documents_do_and_not_anothers(desk: Desk) -> None:
+    await desk.ingest(ASHA, "secret-contract.md", b"# S\n\nThe zebra quota ledger (ZQL) is KANARIENVOGEL.")
+    await desk.ingest(PUBLISHER, "zebra.md", b"# Z\n\nThe zebra quota ledger is blue.", visibility="global")
+    seen: list[str] = []
+    queries = desk.library.stores.embedder.queries
+
+    async def heard(texts: Sequence[str]) -> list[Vector]:
+        seen.extend(texts)
+        return await queries(texts)
+
+    desk.library.stores.embedder.queries = heard  # type: ignore[method-assign]  # to hear what is searched for
+    await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="What colour is the ZQL?"))
+    await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="What colour is the ZQL?"))
+    once = "What colour is the ZQL?"
+    assert seen == [once, once, f"{once} (zebra quota ledger)"]
+
+
+async def test_a_follow_up_is_answered_for_what_the_question_before_named(desk: Desk) -> None:
+    told = b"# Boats\n\n## Marigold\nMarigold was built in Cadiz.\n\n## Petunia\nPetunia was built in Bergen.\n"
+    await desk.ingest(PUBLISHER, "boats.md", told, visibility="global")
+    before = (Line(who="person", text="How long is the Petunia?"), Line(who="mesh", text="Twelve metres."))
+    answer = await desk.ask(BELA, ANSWER_FROM_DOCUMENTS, Ask(text="Where was it built?", history=before))
+    assert "Bergen" in answer.text
+
+
+FILM = b"# Loose Ankles\nLoose Ankles is a comedy film of 1930 that was directed by Ted Wilde.\n"
+WILDE = b"# Ted Wilde\nHe lies at Forest Lawn (KANARIENVOGEL).\n"
+OTHER_FILMS = "\n".join(f"# Film {n}\nIt is a film of 19{n}; its director lies in town {n}." for n in range(20, 30))
+WHERE_HE_LIES = Search(text="Where does the director of the film Loose Ankles lie buried?", limit=5)
+
+
+async def test_what_only_a_found_passage_names_is_found_too(desk: Desk) -> None:
+    await desk.ingest(ASHA, "film.md", FILM)
+    await desk.ingest(ASHA, "others.md", OTHER_FILMS.encode())
+    before = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, WHERE_HE_LIES)
+    await desk.ingest(ASHA, "wilde.md", WILDE)
+    after = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, WHERE_HE_LIES)
+    assert before.found[0].document.name == after.found[0].document.name == "film.md"
+    assert [found.document.name for found in after.found].count("wilde.md") == 1
+    plain = await desk.library.searching.search(
+        Grant(ASHA, frozenset(), tier="default"), WHERE_HE_LIES.text, limit=WHERE_HE_LIES.limit
+    )
+    assert "wilde.md" not in [hit.document.name for hit in plain.hits], "its own words do not find it"
+
+
+async def test_a_chain_of_names_is_followed_two_steps(desk: Desk) -> None:
+    await desk.ingest(ASHA, "film.md", FILM)
+    await desk.ingest(ASHA, "others.md", OTHER_FILMS.encode())
+    await desk.ingest(ASHA, "wilde.md", b"# Ted Wilde\nHe married Anna Larsen.\n")
+    await desk.ingest(ASHA, "larsen.md", b"# Anna Larsen\nShe rests at Forest Lawn.\n")
+    asked = Search(text="Where does the wife of the director of the film Loose Ankles lie buried?", limit=5)
+    found = (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, asked)).found
+    assert {"film.md", "wilde.md", "larsen.md"} <= {each.document.name for each in found}
+
+
+async def test_a_name_that_leads_to_anothers_document_leads_nowhere(desk: Desk) -> None:
+    await desk.ingest(ASHA, "film.md", FILM)
+    await desk.ingest(ASHA, "others.md", OTHER_FILMS.encode())
+    before = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, WHERE_HE_LIES)
+    secret = (await desk.ingest(BELA, "wilde.md", WILDE)).document
+    after = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, WHERE_HE_LIES)
+    assert [found.passage for found in after.found] == [found.passage for found in before.found], "nor is it counted"
+    assert "KANARIENVOGEL" not in after.model_dump_json()
+    await desk.ask(BELA, DELETE_DOCUMENT, DocumentRef(document_id=secret.document_id))
+    await desk.ingest(PUBLISHER, "wilde.md", WILDE, visibility="global")
+    shared = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, WHERE_HE_LIES)
+    assert "KANARIENVOGEL" in shared.model_dump_json(), "it would be followed if she might see it"
 
 
 async def test_the_number_of_findings_is_bounded(desk: Desk) -> None:
@@ -559,6 +646,12 @@ async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(d
         async def passages(self) -> Any:
             return library.stores.passages
 
+        def embedding_cache(self) -> None:
+            pass
+
+        def ingestions(self) -> None:
+            pass
+
     async with open_library(cast(Any, Opened())) as opened:
         slow = Desk(opened)
         with pytest.raises(TimeoutError):
@@ -679,7 +772,7 @@ async def test_what_is_foreign_takes_as_long_as_what_is_absent(desk: Desk, wish:
 @pytest.mark.parametrize(("before", "after"), [("private", "global"), ("global", "private")])
 @pytest.mark.parametrize("store", ["shelf", "passages"])
 @pytest.mark.parametrize("done", [False, True])
-async def test_wherever_a_change_breaks_off_the_stricter_rule_holds_until_the_stores_agree(
+async def test_wherever_a_change_breaks_off_the_stricter_rule_holds_until_it_is_done_all_the_same(
     desk: Desk, before: Visibility, after: Visibility, store: str, done: bool
 ) -> None:
     library = desk.library
@@ -695,13 +788,17 @@ async def test_wherever_a_change_breaks_off_the_stricter_rule_holds_until_the_st
     expected = EVERY_PATH if shelved.visibility == "global" and agreed else set()
     assert await seen(desk, BELA, card) == expected
     assert await seen(desk, PUBLISHER, card) == EVERY_PATH
+    assert (expected == EVERY_PATH) == (after == "global" and store == "shelf" and done)
+    (listed,) = (await desk.ask(PUBLISHER, LIST_DOCUMENTS, Nothing())).documents
+    assert listed.becoming == ("" if store == "shelf" and done else after), "where it stands is told"
 
     restarted = Library(Stores(library.stores.shelf, library.stores.passages, library.stores.embedder))
     assert await restarted.ingesting.finish_interrupted()
-    assert await library.stores.passages.indexed(upkeep(), visibility=shelved.visibility) == {card.document_id}
-    other: Visibility = "private" if shelved.visibility == "global" else "global"
-    assert await library.stores.passages.indexed(upkeep(), visibility=other) == set()
-    assert await seen(Desk(restarted), BELA, card) == (EVERY_PATH if shelved.visibility == "global" else set())
+    assert await library.stores.passages.indexed(upkeep(), visibility=after) == {card.document_id}
+    assert await library.stores.passages.indexed(upkeep(), visibility=before) == set()
+    assert await seen(Desk(restarted), BELA, card) == (EVERY_PATH if after == "global" else set())
+    (listed,) = (await desk.ask(PUBLISHER, LIST_DOCUMENTS, Nothing())).documents
+    assert (listed.visibility, listed.becoming) == (after, "")
 
 
 async def test_a_version_that_is_not_finished_yet_comes_out_as_private_as_was_wished_meanwhile(desk: Desk) -> None:
@@ -851,6 +948,12 @@ async def test_an_unfinished_deletion_is_taken_up_in_the_background(desk: Desk) 
 
         async def passages(self) -> Any:
             return library.stores.passages
+
+        def embedding_cache(self) -> None:
+            pass
+
+        def ingestions(self) -> None:
+            pass
 
     async with open_library(cast(Any, Opened())) as opened:
         opened.stores.passages, working = cast(Any, Broken(library.stores.passages, "delete")), opened.stores.passages

@@ -19,7 +19,8 @@ from mesh.access import Grant
 from mesh.adapters.qdrant import QdrantPassages, scope
 from mesh.envelope import digest
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.ports import Chunk, Document, PassageIndex, Visibility
+from mesh.names import forms
+from mesh.ports import Chunk, Document, PassageIndex, Vector, Visibility
 from tests.processes import free_port, qdrant
 
 DIMS = 16
@@ -136,6 +137,17 @@ async def test_a_search_can_be_held_to_one_document(passages: QdrantPassages) ->
     assert {passage.chunk.text for passage in found} == {"there zebra"}
 
 
+async def test_what_is_called_so_is_found_whatever_its_words(passages: QdrantPassages) -> None:
+    await put(passages, ASHA, ["From 60 euros."], name="Price list (2026).md")
+    await put(passages, ASHA, ["filler"], name="other.md")
+    (found,) = await passages.called(ASHA, [*forms("Price list"), "nothing"], "zebra", vector("x"), limit=5)
+    assert (found.chunk.text, found.sparse) == ("From 60 euros.", None)
+    assert found.dense is not None
+    (found,) = await passages.called(ASHA, forms("Price list"), "how many euros?", vector("x"), limit=5)
+    assert found.sparse
+    assert await passages.called(ASHA, [], "euros", vector("x"), limit=5) == []
+
+
 # ── who sees what ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -148,6 +160,15 @@ async def test_two_people_never_see_each_others_passages(passages: QdrantPassage
         BELA, "ASHA-CANARY 4417", vector("ASHA-CANARY 4417"), limit=50, within=mine.document_id
     )
     assert within == []
+
+
+async def test_nobody_finds_anothers_passage_by_its_name(passages: QdrantPassages) -> None:
+    made = await put(passages, BELA, ["BELA-CANARY 9921"], name="price list.md")
+    asked = [name for title in ("price list", "Guide", "Rooms") for name in forms(title)]
+    assert await passages.called(ASHA, asked, "BELA-CANARY 9921", vector("BELA-CANARY 9921"), limit=5) == []
+    assert len(await passages.called(BELA, asked, "x", vector("x"), limit=5)) == 1
+    await passages.set_visibility(BELA, made.document_id, "global")
+    assert len(await passages.called(ASHA, asked, "x", vector("x"), limit=5)) == 1
 
 
 async def test_everyone_sees_what_is_global(passages: QdrantPassages) -> None:
@@ -241,6 +262,37 @@ async def test_the_same_version_again_changes_nothing(passages: QdrantPassages) 
     assert sorted(passage.chunk.text for passage in found) == ["a", "b"]
 
 
+async def test_other_passages_of_the_same_bytes_take_the_old_ones_place_all_at_once(passages: QdrantPassages) -> None:
+    """Vectors come one by one; a reader of today may make other passages of a file than one of yesterday did."""
+    made = await put(passages, ASHA, [f"old {n}" for n in range(70)])
+    seen: list[set[str]] = []
+
+    async def coming() -> AsyncIterator[Vector]:
+        for n in range(130):
+            if n in (1, 65, 129):  # two batches are written by the last of them
+                seen.append(await texts(passages, ASHA, "old", limit=300))
+            yield vector(f"new {n}")
+
+    await passages.put(ASHA, made, [Chunk(n, f"new {n}") for n in range(130)], coming())
+    assert seen == 3 * [{f"old {n}" for n in range(70)}]
+    assert await texts(passages, ASHA, "new", limit=300) == {f"new {n}" for n in range(130)}
+
+
+@pytest.mark.parametrize("count", [2, 4])
+async def test_more_or_fewer_vectors_than_passages_are_refused(passages: QdrantPassages, count: int) -> None:
+    made = await put(passages, ASHA, ["old"])
+    with pytest.raises(ValueError, match="vectors than chunks"):
+        await passages.put(ASHA, made, [Chunk(n, f"new {n}") for n in range(3)], [vector(f"{n}") for n in range(count)])
+    assert await texts(passages, ASHA, "old") == {"old"}
+
+
+async def test_a_deleted_collection_is_made_again_when_it_is_needed(passages: QdrantPassages, collection: str) -> None:
+    await passages._client.delete_collection(collection)
+    await passages.prepare()
+    await put(passages, ASHA, ["a"])
+    assert await texts(passages, ASHA, "a") == {"a"}
+
+
 async def test_a_document_may_become_private_again(passages: QdrantPassages) -> None:
     await put(passages, ASHA, ["a"], visibility="global")
     await put(passages, ASHA, ["a"], visibility="private")
@@ -298,6 +350,34 @@ async def test_another_model_is_refused_and_the_way_out_is_named(
 ) -> None:
     with pytest.raises(Misconfigured, match="embedded again from their files"):
         await QdrantPassages.open(url, model=model, dims=dims, collection=collection)
+
+
+async def test_what_an_earlier_version_wrote_is_told_its_words_and_names_anew(url: str) -> None:
+    name = new_collection()
+    earlier = await QdrantPassages.open(url, model="m", dims=DIMS, collection=name)
+    await put(earlier, ASHA, ["the zebra sleeps", "a lion wakes"])
+    client, everything = earlier._client, models.Filter(must_not=[models.HasIdCondition(has_id=[])])
+    points, _ = await client.scroll(name)
+    for point in points:
+        wrong = models.SparseVector(indices=[1], values=[1.0])
+        await client.update_vectors(name, [models.PointVectors(id=point.id, vector={"sparse": wrong})])
+    await client.delete_payload(name, ["names"], points=everything)
+    await client.update_collection(name, metadata={"schema": 1})
+    assert await earlier.by_words(ASHA, "zebra", limit=5) == []
+
+    now = await QdrantPassages.open(url, model="m", dims=DIMS, collection=name)
+    assert [found.chunk.text for found in await now.by_words(ASHA, "zebra", limit=5)] == ["the zebra sleeps"]
+    assert await now.by_words(BELA, "zebra", limit=5) == []
+    called = await now.called(ASHA, forms("Rooms"), "zebra", vector("zebra"), limit=5)
+    assert len(called) == 2
+    metadata = (await client.get_collection(name)).config.metadata
+    assert metadata == {"embedding_model": "m", "embedding_dims": DIMS, "schema": 2}
+    (nearest, *_) = await now.by_meaning(ASHA, vector("a lion wakes"), limit=2)
+    assert nearest.chunk.text == "a lion wakes"
+    assert nearest.dense == pytest.approx(1.0, abs=1e-4)
+    await client.delete_collection(name)
+    await earlier.close()
+    await now.close()
 
 
 async def test_opening_again_keeps_what_is_there(passages: QdrantPassages, url: str, collection: str) -> None:

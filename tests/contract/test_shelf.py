@@ -20,6 +20,7 @@ from mesh.adapters.shelf import DiskShelf
 from mesh.envelope import digest, pseudonym
 from mesh.errors import Denied, Misconfigured
 from mesh.ports import Document, Part, Shelf, Visibility
+from tests.boundary import old_shelves
 
 ASHA = Grant("+15551230001", frozenset(), tier="default")
 BELA = Grant("+15551230002", frozenset(), tier="default")
@@ -329,19 +330,22 @@ async def test_no_piece_of_a_deleted_document_stays_between_those_of_others(shel
     assert numbers_left == {int(one.name[4:-4]) for one in made[30:]}
 
 
-async def test_a_folder_of_version_1_is_taken_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", old_shelves.VERSIONS)
+async def test_a_folder_of_an_earlier_version_is_taken_over(tmp_path: Path, version: int) -> None:
     folder = tmp_path / "shelf"
-    made = document(b"one")
-    with pytest.MonkeyPatch.context() as patch:
-        tables = disk._TABLES.replace(", 'leaving'", "").replace(f"user_version = {disk.SCHEMA}", "user_version = 1")
-        patch.setattr(disk, "_TABLES", tables)
-        old = await DiskShelf.open(folder)
-        await old.put(ASHA, made, b"one", complete=True)
-        with pytest.raises(sqlite3.IntegrityError):
-            await old.delete(ASHA, made.document_id)
-    taken_over = await DiskShelf.open(folder)
-    assert await taken_over.document(ASHA, made.document_id) == made
-    await taken_over.delete(ASHA, made.document_id)
+    old_shelves.write(folder, version)
+    for _ in range(2):
+        taken_over = await DiskShelf.open(folder)
+    (found,) = await taken_over.documents(ASHA)
+    assert (found.document_id, found.name, found.becoming) == (old_shelves.DOCUMENT_ID, old_shelves.NAME, "")
+    assert await taken_over.raw(ASHA, found.document_id) == old_shelves.RAW
+    whole = await taken_over.document(ASHA, found.document_id)
+    assert whole is not None
+    assert whole.parts == (Part("", old_shelves.RAW.decode()),)
+    assert await taken_over.documents(BELA) == []
+    await taken_over.wish(ASHA, found.document_id, "global")
+    await taken_over.delete(ASHA, found.document_id)
     with closing(sqlite3.connect(folder / "index.sqlite")) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (disk.SCHEMA,)
         assert database.execute("SELECT count(*) FROM parts").fetchone() == (0,)
         assert database.execute("PRAGMA foreign_key_check").fetchall() == []

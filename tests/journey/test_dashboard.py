@@ -21,6 +21,7 @@ from pymongo import MongoClient
 from mesh.bus import Bus
 from mesh.contracts import Reply, Source
 from mesh.embedded import parts
+from mesh.ingestions import Ingestions, Progress
 from mesh.lease import said_and_answered
 from mesh.ledger import Ledger
 from mesh.pages import HEADERS
@@ -194,6 +195,18 @@ async def test_a_conversation_is_shown_with_its_steps(address: str, ledger: Ledg
     await shown.get_by_text("2 steps").click()
     for step in STEPS:
         await expect(shown.get_by_text(step)).to_be_visible()
+
+
+async def test_a_document_that_is_read_in_is_shown_while_it_is(address: str, bus: Bus, open_page: Open) -> None:
+    async with Ingestions(bus.redis).noted("d1", ASHA, f"prices {SCRIPT}.pdf") as report:
+        page = (await open_page(address)).page
+        row = page.locator('tr[data-key="ingestion d1"]')
+        await expect(row).to_contain_text(f"prices {SCRIPT}.pdf")
+        await expect(row.locator('[data-name="stage"]')).to_have_text("reading")
+        report(Progress("embedding", 3, 9))
+        await expect(row.locator('[data-name="passages"]')).to_contain_text("3 of 9")
+        await expect(row.locator("progress")).to_have_attribute("value", "3")
+    await expect(row).to_have_count(0)
 
 
 async def test_the_newest_is_first_by_chat_and_within_it(address: str, ledger: Ledger, open_page: Open) -> None:

@@ -93,7 +93,9 @@ def said_until(out: IO[str], word: str) -> str:
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home = tmp_path_factory.mktemp("home")
-    process = start(home)
+    (home / "shop").mkdir()
+    (home / "shop" / "terrace.md").write_text("# Terrace\n\n## Seats\n\nThe terrace seats 41 guests.\n")
+    process = start(home, FOLDERS=f"everyone {home / 'shop'}")
     assert process.stdout is not None
     said = said_until(process.stdout, "data ")
     record = json.loads((home / "mesh.json").read_text())
@@ -284,6 +286,18 @@ def test_adding_a_document_twice_changes_nothing_and_says_so(mesh: Running) -> N
     assert "unchanged" in mesh.adiyan("kb", "add", str(mesh.home / "prices.md"), "--global").stdout
 
 
+def test_passages_are_made_again_from_the_files_while_the_mesh_runs(mesh: Running) -> None:
+    before = mesh.adiyan("kb", "show", "contract.md", "--passages").stdout
+    ran = mesh.adiyan("kb", "rebuild", "prices.md", f"{BEN}/contract.md")
+    assert ran.returncode == 0, ran.stderr
+    assert "contract.md: 1 passage(s)" in ran.stdout
+    assert "2 of 2 document(s)" in ran.stdout
+    assert mesh.adiyan("kb", "show", "contract.md", "--passages").stdout == before
+    absent = mesh.adiyan("kb", "rebuild", "nothing.md")
+    assert absent.returncode != 0
+    assert "no document called" in absent.stderr
+
+
 def test_an_unreadable_document_is_named_and_the_others_are_added(mesh: Running, tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.4\n" + b"\x00" * 100)
     (tmp_path / "b.md").write_text("# Pool\n\nThe pool opens at 9:00.\n")
@@ -292,6 +306,42 @@ def test_an_unreadable_document_is_named_and_the_others_are_added(mesh: Running,
     assert "a.pdf" in ran.stdout
     assert "b.md: added" in ran.stdout
     assert "Traceback" not in ran.stdout + ran.stderr
+
+
+async def test_the_files_of_a_folder_in_the_settings_are_there_without_a_command(mesh: Running, phone: Phone) -> None:
+    async with asyncio.timeout(60):
+        while "terrace.md" not in await asyncio.to_thread(lambda: mesh.adiyan("kb", "list").stdout):
+            await asyncio.sleep(0.5)
+    assert "41" in await ask(phone, BEN, "How many guests does the terrace seat?")
+
+
+async def test_a_watched_folder_is_followed_and_what_leaves_it_is_not_quoted_any_more(
+    mesh: Running, phone: Phone, tmp_path: Path
+) -> None:
+    sauna, other = tmp_path / "sauna.md", tmp_path / "towels.md"
+    sauna.write_text("# Sauna\n\n## Entry\n\nThe sauna costs 19 euros for an evening.\n")
+    other.write_text("# Towels\n\nTowels are free.\n")
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "mesh.cli", "kb", "watch", str(tmp_path), "--global", "--every", "0.5"],
+        cwd=ROOT,
+        env=environment(mesh.home),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert watching.stdout is not None
+    try:
+        said = await asyncio.to_thread(said_until, watching.stdout, "Watching")
+        assert "sauna.md: added" in said
+        assert "2 file(s), seen by everyone" in said
+        assert "19 euros" in await ask(phone, BEN, "How much does the sauna cost?")
+        sauna.unlink()
+        await asyncio.to_thread(said_until, watching.stdout, "sauna.md: gone from the folder, withdrawn")
+        assert "19 euros" not in await ask(phone, BEN, "What does the sauna cost?")
+    finally:
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(20) == 130
+        watching.stdout.close()
+    assert "unchanged" not in mesh.adiyan("kb", "watch", str(tmp_path), "--global", "--once").stdout
 
 
 def test_a_conversation_in_the_terminal(mesh: Running) -> None:
@@ -308,6 +358,7 @@ def test_a_conversation_in_the_terminal(mesh: Running) -> None:
         (("clients", "register", ASHA, "--tier", "platinum"), "gold"),
         (("kb", "add", "/nowhere/at/all.md"), "does not exist"),
         (("kb", "add", "README.md", "--global", "--owner", ASHA), "Choose one"),
+        (("kb", "watch", "/nowhere/at/all"), "no folder"),
         (("up",), "already runs"),
         (("run", "astrologer"), "no agent called astrologer"),
     ],

@@ -12,7 +12,7 @@ from mesh import contracts, ports
 from mesh.settings import ROOT
 from mesh.skills import Skill
 
-STORES = (ports.Shelf, ports.PassageIndex, ports.FactStore)
+STORES = (ports.Shelf, ports.Notes, ports.PassageIndex, ports.FactStore)
 READ_NOTHING = {"close", "hold"}
 """`hold` is a lock on a document's id."""
 SOURCES = sorted((ROOT / "mesh").rglob("*.py")) + sorted((ROOT / "agents").rglob("*.py"))
@@ -40,9 +40,9 @@ def test_grants_are_made_by_the_gate_alone() -> None:
     assert makers == {"mesh/access.py"}
 
 
-def test_the_grant_that_sees_every_document_is_taken_by_the_library_alone() -> None:
+def test_the_grant_that_sees_every_document_is_taken_for_upkeep_and_to_show_what_is_read_in() -> None:
     takers = {str(path.relative_to(ROOT)) for path in SOURCES if calls_of("upkeep", path)}
-    assert takers == {"agents/knowledge/ingesting.py"}
+    assert takers == {"agents/knowledge/ingesting.py", "mesh/cli/progressing.py", "mesh/process.py"}
 
 
 def test_nothing_is_pickled() -> None:

@@ -24,7 +24,7 @@ OTHERS = [code for code in LANGUAGES if code != "en"]
 SOURCES = [*(ROOT / "mesh").rglob("*.py"), *(ROOT / "agents").rglob("*.py")]
 COMMANDS_SHOWN = (
     "help first_contact opted_out forget_ask document_replies document_replies_publisher document_which no_such_file "
-    "may_not_add_documents"
+    "may_not_add_documents note_undo note_ask save_nothing save_gone notes_none notes_more"
 )
 
 
@@ -100,7 +100,7 @@ def test_every_command_that_a_text_offers_is_one(code: str) -> None:
 def test_the_help_lists_every_command_and_forgetting_is_confirmed_in_full(code: str) -> None:
     listed = [command_of(word) for word in re.findall(r"\*([^*]+)\*", say("help", code))]
     assert {command.name for command in listed if command} >= {
-        *("help", "why", "files", "mydata", "forget", "human", "cancel", "stop", "start")
+        *("help", "why", "files", "mydata", "forget", "human", "cancel", "stop", "start", "note", "notes")
     }
     everything, one = (command_of(word) for word in re.findall(r"\*([^*]+)\*", say("forget_ask", code)))
     assert everything == Command("forget", "all")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.commands import NAMES, OPT_IN, OPT_OUT, Command, command_of
+from mesh.commands import NAMES, OPT_IN, OPT_OUT, TAKE_AN_ARGUMENT, Command, command_of
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,18 @@ def test_a_word_alone_is_a_command(name: str, said: str) -> None:
         ("share it with everyone", Command("share")),
         ("compartir lista.pdf", Command("share", "lista.pdf")),
         ("partagez liste.pdf", Command("share", "liste.pdf")),
+        ("save this", Command("save")),
+        ("Save this, please", Command("save")),
+        ("guarda esto", Command("save")),
+        ("enregistrez ceci", Command("save")),
+        ("speichern Sie das", Command("save")),
+        ("salve isso", Command("save")),
+        ("इसे सहेजें", Command("save")),
+        ("my notes", Command("notes")),
+        ("/notes this week #boat", Command("notes", "this week #boat")),
+        ("mis notas", Command("notes")),
+        ("delete the note", Command("delete")),
+        ("delete buy milk and eggs 2026-11-30.md", Command("delete", "buy milk and eggs 2026-11-30.md")),
     ],
 )
 def test_a_phrase_is_a_command(said: str, command: Command) -> None:
@@ -97,10 +109,46 @@ def test_a_phrase_is_a_command(said: str, command: Command) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("note: the gate code is with Marta", "the gate code is with Marta"),
+        ("Note : two\n\n- eggs  and\n- milk ", "two\n\n- eggs  and\n- milk"),
+        ("note\nbuy milk\n- eggs", "buy milk\n- eggs"),
+        ("note:\nbuy milk", "buy milk"),
+        ("NOTE：wide", "wide"),
+        ("*Note:* bold", "bold"),
+        ("\u200fnote: \u05e9\u05dc\u05d5\u05dd", "\u05e9\u05dc\u05d5\u05dd"),
+        ("save: a: b", "a: b"),
+        ("nota: comprar pan", "comprar pan"),
+        ("note : acheter du pain", "acheter du pain"),
+        ("Notiz: Brot kaufen", "Brot kaufen"),
+        ("anote: comprar pão", "comprar pão"),
+        ("नोट करें: दूध लाना है", "दूध लाना है"),
+        ("/note buy milk\nand eggs", "buy milk\nand eggs"),
+        ("/nota: pan", "pan"),
+        ("note:", ""),
+        ("Note", ""),
+        ("/note", ""),
+        ("note: " + "long " * 20_000, ("long " * 20_000).strip()),
+    ],
+)
+def test_what_follows_the_word_is_a_note_as_it_was_written(said: str, noted: str) -> None:
+    assert command_of(said) == Command("note", noted)
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "",
         "   ",
+        "Note that the pool is closed on Monday",
+        "Please note: we are closed",
+        "Important note: we are closed",
+        "a note about the pool: is it open?",
+        "save me a seat",
+        "http://example.org: what is it?",
+        "notes on the pool",
+        "I keep this in the drawer",
         "…",
         "/",
         "/nonsense",
@@ -202,7 +250,7 @@ def test_an_argument_is_no_white_space_and_only_where_one_is_taken(text: str) ->
     command = command_of(text)
     if command:
         assert command.argument == command.argument.strip()
-        assert not command.argument or command.name in ("forget", "private", "delete", "share", "send_file")
+        assert not command.argument or command.name in TAKE_AN_ARGUMENT
 
 
 def test_the_gateway_can_import_it_without_a_library() -> None:

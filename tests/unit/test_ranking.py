@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.knowledge.ranking import Mode, fuse, spread
+from agents.knowledge.ranking import fuse, spread
+from mesh.settings import SearchMode
 
 ids = st.integers(0, 60)
 cosines = st.dictionaries(ids, st.floats(-1, 1), max_size=40)
@@ -12,7 +13,7 @@ modes = st.sampled_from(("calibrated", "rrf"))
 
 @given(cosines, sums, modes)
 def test_each_thing_found_appears_once_best_first(
-    dense: dict[int, float], sparse: dict[int, float], mode: Mode
+    dense: dict[int, float], sparse: dict[int, float], mode: SearchMode
 ) -> None:
     fused = fuse(dense, sparse, mode=mode)
     assert {key for key, _ in fused} == set(dense) | set(sparse)
@@ -22,7 +23,7 @@ def test_each_thing_found_appears_once_best_first(
 
 @given(cosines, sums, modes)
 def test_the_order_does_not_depend_on_the_order_of_arrival(
-    dense: dict[int, float], sparse: dict[int, float], mode: Mode
+    dense: dict[int, float], sparse: dict[int, float], mode: SearchMode
 ) -> None:
     turned = fuse(dict(reversed(dense.items())), dict(reversed(sparse.items())), mode=mode)
     assert [key for key, _ in turned] == [key for key, _ in fuse(dense, sparse, mode=mode)]

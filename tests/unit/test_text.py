@@ -35,6 +35,11 @@ def test_no_letter_or_digit_is_left_out_of_every_span(text: str) -> None:
     assert Counter(c for c in inside if c.isalnum()) == Counter(c for c in text if c.isalnum())
 
 
+@given(st.text(st.characters(codec="ascii")))
+def test_plain_text_has_the_words_that_it_has_beside_other_letters(text: str) -> None:
+    assert words(text) == words(f"{text} –")
+
+
 @given(st.text(alphabet="aBc é'9 ,-", max_size=200))
 def test_words_are_the_same_whatever_the_case(text: str) -> None:
     assert words(text.upper()) == words(text.lower())
@@ -86,9 +91,22 @@ def test_a_price_keeps_its_cents() -> None:
     assert words("It costs 12.30") == ["it", "cost", "12.30"]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("precio", "precios"), ("población", "poblaciones"), ("cerrado", "cerrada"), ("prices", "price")],
+)
+def test_endings_of_english_and_spanish_are_levelled(one: str, other: str) -> None:
+    assert words(one) == words(other)
+
+
+@pytest.mark.parametrize("word", ["theme", "Canada", "queen", "note", "shoulder"])
+def test_a_word_is_not_shortened_to_one_that_says_nothing(word: str) -> None:
+    assert content_words(word)
+
+
 def test_content_words_leave_out_function_words_of_three_languages() -> None:
     assert content_words("How much is the deluxe room?") == ["much", "delux", "room"]
-    assert content_words("¿Cuánto cuesta el pan?") == ["cuesta", "pan"]
+    assert content_words("¿Cuánto cuesta el pan?") == ["cuest", "pan"]
     assert "क्या" not in content_words("क्या पार्किंग है")
 
 
@@ -159,9 +177,9 @@ def test_short_sentences_of_six_languages_are_told_apart() -> None:
 
 
 def test_what_tells_a_language_is_still_searched_for() -> None:
-    assert content_words("room price") == ["room", "price"]
+    assert content_words("room price") == ["room", "pric"]
     assert content_words("chambre") == ["chambr"]
-    assert content_words("Was kostet das Zimmer?") == ["kostet", "zimmer"]
+    assert content_words("Was kostet das Zimmer?") == ["kostet", "zimm"]
 
 
 @pytest.mark.skipif(not XQUAD.exists(), reason=f"no evaluation data at {XQUAD}: set ADIYAN_DATA")

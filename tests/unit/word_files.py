@@ -19,6 +19,7 @@ from agents.knowledge.chunking import chunk
 from agents.knowledge.parsing import Parsed, parse
 from mesh.errors import Unreadable
 from mesh.ports import Chunk
+from tests.unit.drawn import WITHOUT_OCR
 
 _NAMESPACES = {
     **nsmap,
@@ -90,8 +91,9 @@ def png(width: int = 200, height: int = 100, shade: int = 0) -> io.BytesIO:
     return io.BytesIO(b"\x89PNG\r\n\x1a\n" + made)
 
 
-async def read(made: Made | bytes, name: str = "guide.docx") -> Parsed:
-    return await parse(name, made if isinstance(made, bytes) else raw_of(made))
+async def read(made: Made | bytes, name: str = "guide.docx", *, ocr: bool = True) -> Parsed:
+    raw = made if isinstance(made, bytes) else raw_of(made)
+    return await (parse(name, raw) if ocr else parse(name, raw, child=WITHOUT_OCR))
 
 
 async def text(made: Made | bytes) -> str:
@@ -102,9 +104,9 @@ async def chunks(made: Made | bytes) -> list[Chunk]:
     return chunk("guide.docx", (await read(made)).parts)
 
 
-async def unreadable(raw: bytes, name: str = "guide.docx") -> str:
+async def unreadable(raw: bytes, name: str = "guide.docx", *, ocr: bool = True) -> str:
     with pytest.raises(Unreadable) as failed:
-        await parse(name, raw)
+        await (parse(name, raw) if ocr else parse(name, raw, child=WITHOUT_OCR))
     assert failed.value.user_text.startswith(name), "the person must know which file is meant"
     assert not failed.value.detail, "it was refused, and did not break the reader"
     return failed.value.user_text

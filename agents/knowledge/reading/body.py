@@ -45,6 +45,7 @@ from .elements import (
 )
 from .package import Damaged, Element, Package, W
 from .report import Report, shortened
+from .seen import Pictures
 from .styles import BULLET, Lists, Styles, level_of
 from .tables import Cell, Line, blocks_of
 
@@ -75,6 +76,7 @@ class Body:
         self._styles = Styles(self._aside("styles"))
         self._lists = Lists(self._aside("numbering"), self._styles)
         self._notes = {(kind, note.get(W + "id")): note for kind in NOTES for note in self._notes_of(kind)}
+        self._pictures = Pictures()
         self._told: dict[tuple[str, str], str] = {}
         self._waiting: list[Block] = []
         self._fields: list[Field] = []
@@ -84,6 +86,11 @@ class Body:
         self._inside = self._boxed = 0
         self._heading = self._last = ""
         self._seen: set[str] = set()
+
+    @property
+    def pictures(self) -> int:
+        """In which there were words."""
+        return self._pictures.found
 
     def read(self, root: Element, part: str, story: str = "") -> list[Block]:
         """`story` is empty for the body, else how a person calls it: the header."""
@@ -343,9 +350,13 @@ class Body:
     def _picture(self, image: Element, drawing: Element) -> list[Block]:
         found = picture(image, drawing)
         target = self._linked(found.link)
-        if target and self._report.picture(self._package.same(target), found) and found.alt:
-            return [Block(f"Picture: {found.alt}")]
-        return []
+        if not target or not self._report.shows(self._package.same(target), found):
+            return []
+        words = self._pictures.part(self._package, target)
+        if words is None:
+            self._report.picture(found)
+        said = [f"Picture: {found.alt}"] if found.alt else []
+        return [Block(text) for text in (*said, tidy(words or "")) if text]
 
     def _graphic(self, thing: Element) -> list[Block]:
         kind, reader, link = ("chart", chart, "id") if thing.tag == CHART else ("diagram", diagram, "dm")

@@ -20,6 +20,8 @@ Element = Any
 
 LARGEST_XML = 64 << 20
 """Bytes, of all the parts that are read, unpacked."""
+LARGEST_PICTURES = 128 << 20
+"""Bytes of all pictures, apart from that: the text is not to starve for them."""
 SWOLLEN = 200
 """Times: what unpacks to more, and is large, was made to harm."""
 MOST_MEMBERS = 20_000
@@ -55,6 +57,7 @@ class Package:
             raise Unreadable(f"{name} is protected by a password. Please send a copy without one.", "password")
         self._members = {_key(member.filename): member for member in members}
         self._left = LARGEST_XML
+        self._left_for_pictures = LARGEST_PICTURES
         self._links: dict[str, dict[str, Link]] = {}
 
     def holds(self, folder: str) -> bool:
@@ -76,10 +79,24 @@ class Package:
     def content(self, part: str) -> bytes | None:
         """None where there is no such part. Raises `Damaged`, and `Unreadable` for what could do harm."""
         member = self._members.get(_key(part))
+        if member is None:
+            return None
         try:
-            return None if member is None else self._unpack(member)
+            found = self._unpack(member, self._left)
         except (BadZipFile, zlib.error, EOFError, ValueError) as error:
             raise Damaged(part) from error
+        self._left -= member.file_size
+        return found
+
+    def picture(self, part: str) -> bytes | None:
+        """None where there is none that can be unpacked: the rest can be read without it."""
+        member = self._members.get(_key(part))
+        try:
+            found = self._unpack(member, self._left_for_pictures) if member else None
+        except (BadZipFile, zlib.error, EOFError, ValueError, Unreadable):
+            return None
+        self._left_for_pictures -= member.file_size if member else 0
+        return found
 
     def open(self, part: str) -> IO[bytes] | None:
         """To be read piece by piece, by who weighs what comes. None where there is no such part."""
@@ -102,16 +119,15 @@ class Package:
         member = self._members.get(_key(part))
         return (member.CRC, member.file_size) if member else part
 
-    def _unpack(self, member: ZipInfo) -> bytes:
+    def _unpack(self, member: ZipInfo, left: int) -> bytes:
         if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
             raise BadZipFile("not as an office file is packed")
         if member.file_size > 1 << 20 and member.file_size > SWOLLEN * member.compress_size:
             raise self._bomb()
-        if member.file_size > self._left:
+        if member.file_size > left:
             raise Unreadable(
                 f"{self._name} holds too much to read at once. Please split it, or send it as PDF.", "limit"
             )
-        self._left -= member.file_size
         with self._archive.open(member) as opened:
             return opened.read(member.file_size)  # the size is only what the file states; no more is unpacked
 

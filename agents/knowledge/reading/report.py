@@ -30,19 +30,21 @@ class Report:
 
     @property
     def pictures(self) -> int:
-        return sum(entry.kind == "picture" for entry in self._entries)
+        return len(self._pictures)
 
     def __bool__(self) -> bool:
         return bool(self._entries or self._hidden or self._damaged)
 
-    def picture(self, which: object, found: Picture) -> bool:
-        """False for one that was seen before, and for decoration."""
+    def shows(self, which: object, found: Picture) -> bool:
+        """False for a picture that was seen before, and for decoration."""
         if found.decorative or found.small or which in self._pictures:
             return False
         self._pictures.add(which)
-        alt = f"“{shortened(found.alt)}”" if found.alt else "none"
-        self.unread("picture", f"its text could not be read (I can't read pictures yet); alt text: {alt}")
         return True
+
+    def picture(self, found: Picture) -> None:
+        alt = f"“{shortened(found.alt)}”" if found.alt else "none"
+        self.unread("picture", f"its text could not be read; alt text: {alt}")
 
     def unread(self, kind: str, why: str = "its text could not be read") -> None:
         self._entries.append(Entry(kind, why))

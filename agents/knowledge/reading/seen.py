@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import files
+from .package import Package
 
 MOST = 60
 """Pictures of one document: reading one takes about a second."""
@@ -15,6 +16,11 @@ class Pictures:
         self._read: dict[object, str | None] = {}
         self.found = 0
         """Those in which there were words."""
+
+    def part(self, package: Package, part: str) -> str | None:
+        """As `words`, of a picture in an office file, which is unpacked once."""
+        which = package.same(part)
+        return self.words(which, None if which in self._read else package.picture(part))
 
     def words(self, which: object, raw: bytes | None) -> str | None:
         """Empty when there are none; None when they could not be read."""

@@ -319,11 +319,7 @@ class _Book:
         link = self._package.links(drawing.target).get(blip.get(ID + "embed", "")) if blip is not None else None
         if link is None:
             return None
-        try:
-            raw = self._package.content(link.target)
-        except (Damaged, Unreadable):
-            raw = None
-        return self._seen.words(self._package.same(link.target), raw)
+        return self._seen.part(self._package, link.target)
 
 
 # ── a stream of elements ──────────────────────────────────────────────────────────────────────────────────────────

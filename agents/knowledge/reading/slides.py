@@ -270,11 +270,7 @@ class _Reading:
             slide.pictures += 1
 
     def _words(self, part: str) -> str | None:
-        try:
-            raw = self._package.content(part)
-        except (Damaged, Unreadable):
-            raw = None
-        return self._seen.words(self._package.same(part), raw)
+        return self._seen.part(self._package, part)
 
     def _share(self, shape: Element) -> float:
         """Of the slide; where a placeholder leaves its size to the layout, all of it."""

@@ -13,6 +13,7 @@ from .blocks import plain_text, written
 from .body import Body
 from .package import Damaged, Element, Package, W
 from .report import Report
+from .seen import how
 
 USUAL = "word/document.xml"
 MARGINS = "header and footer"
@@ -45,6 +46,7 @@ def read(name: str, package: Package) -> Parts:
         report = Report()
         body = Body(package, main, report)
         blocks = body.read(root, main)
+        words = body.pictures
         margins = _margins(body, package, main, root)
     except Damaged as error:
         raise damaged from error
@@ -53,7 +55,11 @@ def read(name: str, package: Package) -> Parts:
         raise Unreadable(f"{name} holds too much text ({len(text):,} characters). Please split it.", "limit")
     if not margins and (not text or (report and all(block.level is not None for block in blocks if block.filled))):
         raise Unreadable(_nothing(name, text, report), "nothing")
-    return [("", text, ""), *([(MARGINS, margins, "")] if margins else []), *report.parts()]
+    alone = words == sum(block.filled for block in blocks)
+    told: Parts = [("", text, "", *how(words, alone=alone))]
+    if margins:
+        told.append((MARGINS, margins, "", *how(body.pictures - words)))
+    return [*told, *report.parts()]
 
 
 def _nothing(name: str, text: str, report: Report) -> str:

@@ -22,6 +22,8 @@ from mesh.embedded.qdrant.schema import Schema, describe, engine_config, schema_
 log = logging.getLogger(__name__)
 
 RECORD = "collection.json"
+VERSION = 1
+"""Of the record, and of what lies beside it."""
 ERASED = "erased"
 """Lies in the folder while the shard's files still hold what was deleted."""
 
@@ -65,6 +67,8 @@ class Collection:
     @classmethod
     def load(cls, folder: Path) -> Collection:
         record = json.loads((folder / RECORD).read_text("utf-8"))
+        if (version := record.get("version", VERSION)) != VERSION:
+            raise ValueError(f"it is of version {version}, and this Adiyan knows {VERSION}: install the newer one")
         for other in folder.glob("shard-*"):
             if other.name != record["shard"]:
                 log.warning("! collection=%s left-over=%s removed", record["name"], other.name)
@@ -191,7 +195,7 @@ class Collection:
 
 def _record(name: str, schema: Schema, shard: str, indexes: dict[str, object]) -> dict[str, object]:
     stored = {**schema.params, "metadata": schema.metadata}
-    return {"name": name, "schema": stored, "shard": shard, "indexes": indexes}
+    return {"version": VERSION, "name": name, "schema": stored, "shard": shard, "indexes": indexes}
 
 
 def write_record(folder: Path, record: dict[str, object]) -> None:

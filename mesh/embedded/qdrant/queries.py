@@ -8,7 +8,7 @@ from typing import cast
 import qdrant_edge as edge
 
 from mesh.embedded.qdrant.fields import Fields, Refused, malformed, one_or_many, wrong
-from mesh.embedded.qdrant.filters import optional_filter, without
+from mesh.embedded.qdrant.filters import optional_filter, required_filter, without
 from mesh.embedded.qdrant.points import id_out, point_id, vector_for, with_payload, with_vector
 from mesh.embedded.qdrant.schema import Schema
 
@@ -194,9 +194,17 @@ def _params(value: object) -> edge.SearchParams | None:
     if value is None:
         return None
     fields = Fields(value, "`params`", *_PARAMS)
-    fields.unsupported("acorn", "idf")
+    fields.unsupported("acorn")
     return edge.SearchParams(
         hnsw_ef=fields.some_whole("hnsw_ef"),
         exact=bool(fields.some_flag("exact")),
         indexed_only=bool(fields.some_flag("indexed_only")),
+        idf=_idf(fields.get("idf")),
     )
+
+
+def _idf(value: object) -> edge.IdfParams | None:
+    """Over which points the rarity of a word is counted."""
+    if value is None or value == "global":
+        return None
+    return edge.IdfParams(required_filter(Fields(value, "`idf`", "corpus").need("corpus")))

@@ -1,0 +1,80 @@
+"""The folders of the settings, looked at every hour: what is new is taken in, what has gone is withdrawn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents.knowledge.cards import card_of
+from mesh.access import Grant
+from mesh.contracts import FolderRead, Ingested
+from mesh.errors import Malformed, MeshError
+from mesh.folders import File, Folder, read
+from mesh.settings import Watched
+
+if TYPE_CHECKING:
+    from agents.knowledge.library import Library
+
+BEGUN_WITHIN_S = 240.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Following:
+    library: Library
+    watched: Sequence[Watched] = ()
+    home: Path = Path()
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    async def look(self, grant: Grant) -> tuple[FolderRead, ...]:
+        """What is not begun within `BEGUN_WITHIN_S` is left, and counted."""
+        async with self._one_at_a_time:
+            until = time.monotonic() + BEGUN_WITHIN_S
+            return tuple([await self._look(grant, Folder(each, self.home), until) for each in self.watched])
+
+    async def _look(self, grant: Grant, folder: Folder, until: float) -> FolderRead:
+        path = str(folder.watched.path)
+        try:
+            seen = await asyncio.to_thread(folder.look)
+        except Malformed as error:
+            log.warning("! folder=%s can't be looked at", folder.record_file.stem)
+            return FolderRead(path=path, trouble=error.user_text)
+
+        async def add(file: File) -> Ingested:
+            raw = await asyncio.to_thread(read, file)
+            watched = folder.watched
+            document, outcome = await self.library.ingesting.ingest(
+                grant, file.name, raw, owner=watched.owner, visibility=watched.visibility
+            )
+            return Ingested(document=card_of(document), outcome=outcome, parts=len(document.parts))
+
+        async def withdraw(document_id: str) -> None:
+            await self.library.delete(grant, document_id)
+
+        def tell(what: str, name: str, came: Ingested | MeshError | None) -> None:
+            if isinstance(came, MeshError):
+                log.warning("! folder=%s %s code=%s", folder.record_file.stem, what, came.code)
+
+        done = await folder.follow(seen, add, withdraw, tell, until=until)
+        log.info(
+            "→ folder=%s files=%d added=%d withdrawn=%d refused=%d later=%d left=%d",
+            *(folder.record_file.stem, seen.files, done.added, done.withdrawn, done.refused, done.later, done.left),
+        )
+        return FolderRead(
+            path=path,
+            files=seen.files,
+            added=done.added,
+            withdrawn=done.withdrawn,
+            refused=done.refused,
+            later=done.later,
+            left=done.left,
+            trouble="; ".join(
+                f"{one} and {other} have one name: only the first is read" for one, other in seen.clashes
+            ),
+        )

@@ -1,0 +1,71 @@
+"""A passage's words and names as Qdrant is told them; and passages that an earlier version wrote, told theirs anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from qdrant_client import AsyncQdrantClient, models
+
+from mesh.adapters.qdrant_queries import SPARSE
+from mesh.names import names_of
+from mesh.ports import Chunk
+from mesh.text import sparse_document, telling
+
+log = logging.getLogger(__name__)
+
+PAGE = 128
+
+
+def sparse_of(file: str, heading_path: Sequence[str], text: str) -> models.SparseVector | None:
+    """None where there are no words."""
+    above = " ".join((telling(PurePosixPath(file).stem), *heading_path))
+    indices, values = sparse_document(f"{above}\n{text}")
+    return models.SparseVector(indices=indices, values=values) if indices else None
+
+
+async def tell_anew(client: AsyncQdrantClient, collection: str, schema: int) -> None:
+    """From what each passage holds itself: nothing is embedded. Safe to break off, to repeat, and to do twice at once;
+    whoever searches meanwhile finds by meaning, and by the words as far as they are told."""
+    log.info("→ collection=%s becomes schema=%d", collection, schema)
+    after: Any = None
+    done = 0
+    while True:
+        points, after = await client.scroll(collection, limit=PAGE, offset=after, with_vectors=False)
+        if changes := await asyncio.to_thread(_changes, points, schema):
+            await client.batch_update_points(collection, changes, wait=True)
+        done += len(points)
+        if after is None:
+            break
+    await client.update_collection(collection, metadata={"schema": schema})
+    log.info("→ collection=%s schema=%d passages=%d", collection, schema, done)
+
+
+def _changes(points: Sequence[models.Record], schema: int) -> list[models.UpdateOperation]:
+    vectors: list[models.PointVectors] = []
+    payloads: list[models.UpdateOperation] = []
+    for point in points:
+        kept = point.payload or {}
+        if not isinstance(kept.get("text"), str):
+            continue
+        chunk, file = _chunk(kept), PurePosixPath(str(kept.get("source_filename", ""))).name
+        if sparse := sparse_of(file, chunk.heading_path, chunk.text):
+            vectors.append(models.PointVectors(id=point.id, vector={SPARSE: sparse}))
+        told = models.SetPayload(payload={"schema": schema, "names": list(names_of(file, chunk))}, points=[point.id])
+        payloads.append(models.SetPayloadOperation(set_payload=told))
+    if not vectors:
+        return payloads
+    return [models.UpdateVectorsOperation(update_vectors=models.UpdateVectors(points=vectors)), *payloads]
+
+
+def _chunk(kept: Mapping[str, Any]) -> Chunk:
+    return Chunk(
+        index=kept.get("chunk_index", 0),
+        text=kept["text"],
+        heading_path=tuple(kept.get("heading_path", ())),
+        part=kept.get("part", ""),
+        start=kept.get("start", 0),
+    )
