@@ -507,6 +507,68 @@ WHY_WITHHELD = Skill(
 """Counts alone, for the system owner."""
 
 
+class SoundOut(Wire):
+    """`after` is what the page before said is `following`."""
+
+    after: int = 0
+
+
+class Sounding(Wire):
+    """One question that was made from a document: how clearly it was answered with its passage, and without. Logits."""
+
+    viewer: str
+    """The client who sees it; empty for what everybody sees."""
+    present: float
+    removed: float
+
+
+class Soundings(Wire):
+    total: int
+    found: tuple[Sounding, ...]
+    following: int | None = None
+
+
+SOUND_OUT = Skill(
+    name="knowledge.sound_out",
+    takes=SoundOut,
+    returns=Soundings,
+    needs=OWN_SYSTEM,
+    within=timedelta(minutes=2),
+    fresh=True,
+)
+"""A page of the questions by which a corpus is calibrated; nothing is kept."""
+
+
+class Calibrate(Wire):
+    found: tuple[Sounding, ...]
+
+
+class Threshold(Wire):
+    """Shares are before and after, in [0, 1]; logits are what an answer must have more than by default."""
+
+    viewer: str
+    asked: int
+    before: float
+    after: float
+    answered: tuple[float, float]
+    invented: tuple[float, float]
+
+
+class Thresholds(Wire):
+    learnt: tuple[Threshold, ...]
+
+
+CALIBRATE = Skill(
+    name="knowledge.calibrate",
+    takes=Calibrate,
+    returns=Thresholds,
+    needs=OWN_SYSTEM,
+    within=timedelta(seconds=30),
+    fresh=True,
+)
+"""What all pages came to is kept, in the place of what was kept before."""
+
+
 class Rebuild(Wire):
     document_id: str
     anew: bool = False

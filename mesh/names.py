@@ -57,33 +57,37 @@ def _beginning(text: str) -> str:
     return text[start:end] if end is not None else ""
 
 
-def named_in(text: str) -> dict[str, str]:
+def named_in(text: str, *, small: bool = False) -> dict[str, str]:
     """All that may be a name in it, in the form of `names_of`, each with the sentence where it is met first: runs of
     words that begin and end with a capital or a figure; in scripts without capitals, any few words. A word alone counts
-    within a sentence."""
+    within a sentence. `small`: so do runs in small letters, as people write in chats."""
     found: dict[str, str] = {}
     for span in sentences(text):
         sentence = span.of(text)
-        for name in _runs(_TOKEN.findall(sentence)):
+        for name in _runs(_TOKEN.findall(sentence), small):
             found.setdefault(name, sentence)
     return found
 
 
-def _runs(tokens: list[str]) -> Iterator[str]:
+def _runs(tokens: list[str], small: bool) -> Iterator[str]:
     keys = [_key(token) for token in tokens]
-    edges = [_is_edge(token) for token in tokens]
+    edges = [_is_edge(token) or (small and bool(content_words(token))) for token in tokens]
     for start, token in enumerate(tokens):
         if not edges[start]:
             continue
-        longest = LONGEST if token[0].isupper() or token[0].isdecimal() else LONGEST_CASELESS
+        longest = LONGEST_CASELESS if _is_caseless(token) else LONGEST
         for end in range(start + 1, min(start + longest, len(tokens)) + 1):
             if edges[end - 1] and (end - start > 1 or (start > 0 and token[0].isupper() and len(token) > 2)):
                 yield " ".join(keys[start:end])
 
 
 def _is_edge(token: str) -> bool:
+    return token[0].isupper() or token[0].isdecimal() or _is_caseless(token)
+
+
+def _is_caseless(token: str) -> bool:
     first = token[0]
-    return first.isupper() or first.isdecimal() or not first.islower()
+    return first.isalpha() and first.lower() == first.upper()
 
 
 @lru_cache(maxsize=1 << 14)

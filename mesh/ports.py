@@ -423,6 +423,30 @@ class PassageIndex(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How strict to be with what somebody sees, as its own sentences told."""
+
+    model: str
+    """Whose vectors told it: it holds for no other's."""
+    corpus: str
+    """Fingerprint of the documents that told it."""
+    asked: int
+    stricter: float
+    """Logits that an answer must have more than by default; below 0, fewer."""
+
+
+class Calibrations(Protocol):
+    async def of(self, grant: Grant) -> Calibration | None:
+        """Learnt from the grant's own documents, else from those that everybody sees; never from another's."""
+        ...
+
+    async def keep(self, grant: Grant, learnt: Mapping[str, Calibration]) -> dict[str, Calibration]:
+        """By the identity of who sees it, "" for what everybody sees. All that was kept before goes, and what was of
+        the same viewers is returned. Raises `Denied` for all but the system owner."""
+        ...
+
+
 class EmbeddingCache(Protocol):
     """Vectors that were made before. Each is of one document, and found for no other, whatever its words. Derived: it
     may lack anything at any time, and never fails but where it must forget."""

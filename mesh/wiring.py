@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mesh.ledger import Ledger
     from mesh.links import Addresses
     from mesh.people import People
-    from mesh.ports import Channel, ChatModel, EmbeddingCache, FactStore, PassageIndex, Shelf, Transcriber
+    from mesh.ports import Calibrations, Channel, ChatModel, EmbeddingCache, FactStore, PassageIndex, Shelf, Transcriber
 
 
 async def open_roster(settings: Settings) -> MongoRoster:
@@ -112,6 +112,11 @@ class Parts:
             dims=chosen.embedding_dims,
             prefix=chosen.embedding_document_prefix,
         )
+
+    def calibrations(self) -> Calibrations:
+        from mesh.adapters.calibrations import CalibrationFile
+
+        return CalibrationFile(self.settings.adiyan_home / "knowledge" / "calibration.json")
 
     async def facts(self) -> FactStore:
         from mesh.adapters.mem0 import Mem0Facts

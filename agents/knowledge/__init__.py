@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 
+from agents.knowledge.calibrating import PAGE, Sounded, keep, probes, sound_out
 from agents.knowledge.cards import card_of
 from agents.knowledge.chunking import chunk
 from agents.knowledge.gathering import gathered
@@ -16,6 +18,7 @@ from mesh.access import as_seen_by
 from mesh.context import Context
 from mesh.contracts import (
     ANSWER_FROM_DOCUMENTS,
+    CALIBRATE,
     DELETE_DOCUMENT,
     FIND_NOTES,
     FIND_SOURCE_DOCUMENT,
@@ -30,10 +33,12 @@ from mesh.contracts import (
     SEARCH_WITHIN_DOCUMENT,
     SET_VISIBILITY,
     SHOW_DOCUMENT,
+    SOUND_OUT,
     TAG_CHUNKS,
     WHY_WITHHELD,
     Answer,
     Ask,
+    Calibrate,
     ChunkKept,
     DocumentCard,
     DocumentCards,
@@ -61,9 +66,14 @@ from mesh.contracts import (
     SaveNote,
     Search,
     SearchWithin,
+    Sounding,
+    Soundings,
+    SoundOut,
     TagChunks,
     TaggedChunks,
     TaggedDocument,
+    Threshold,
+    Thresholds,
     Visible,
     WhyWithheld,
     Withheld,
@@ -208,6 +218,25 @@ async def why_withheld(asked: WhyWithheld, ctx: Context[Library]) -> Withheld:
     paths = await withheld(ctx.own, ctx.grant, client, asked.text)
     answer = await answered(ctx.own, client, Ask(text=asked.text[:LONGEST_ASKED]))
     return Withheld(paths=tuple(map(_path, paths)), answered=answer.grounded)
+
+
+@agent.handles(SOUND_OUT)
+async def sound_out_corpus(wanted: SoundOut, ctx: Context[Library]) -> Soundings:
+    asked = await probes(ctx.own, ctx.grant)
+    after = wanted.after + PAGE
+    found = await sound_out(ctx.own, ctx.grant, asked[max(0, wanted.after) : after])
+    return Soundings(
+        total=len(asked),
+        found=tuple(Sounding(viewer=each.viewer, present=each.present, removed=each.removed) for each in found),
+        following=after if after < len(asked) else None,
+    )
+
+
+@agent.handles(CALIBRATE)
+async def calibrate(wanted: Calibrate, ctx: Context[Library]) -> Thresholds:
+    found = [Sounded(each.viewer, each.present, each.removed) for each in wanted.found]
+    learnt = await keep(ctx.own, ctx.grant, found)
+    return Thresholds(learnt=tuple(Threshold(**asdict(each)) for each in learnt))
 
 
 @agent.handles(ANSWER_FROM_DOCUMENTS)

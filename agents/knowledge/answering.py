@@ -106,7 +106,7 @@ async def extracts(
         lead = max(-MOST_LEAD, min(MOST_LEAD, ratings[i] - max(rivals))) if rivals else 0.0
         evidence = asked.evidence(units[i], cosines[i], quotation, lead)
         found.append(Extract(quotation, passage_id, judgement.confidence(evidence), evidence, shown(told)))
-    return found
+    return sorted(found, key=lambda each: -each.confidence)
 
 
 def _dot(left: Vector, right: Vector) -> float:

@@ -17,13 +17,14 @@ SLIDES = frozenset({".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"})
 SHEETS = frozenset({".xlsx", ".xlsm", ".xltx", ".xltm"})
 PAGES = frozenset({".html", ".htm", ".xhtml", ".xht", ".epub"})
 MAILS = frozenset({".eml", ".msg", ".mht", ".mhtml"})
+OPEN_DOCUMENTS = frozenset({".odt", ".ods", ".odp", ".ott", ".ots", ".otp", ".odg"})
 
 _RULE = re.compile(r"[-=_*~\s]*")
 
 
 def has_headings(name: str) -> bool:
     """Markdown, and what is read as such: the headings are the author's own."""
-    return PurePosixPath(name).suffix.lower() in MARKDOWN | WORD | SLIDES | SHEETS | PAGES | MAILS
+    return PurePosixPath(name).suffix.lower() in MARKDOWN | WORD | SLIDES | SHEETS | PAGES | MAILS | OPEN_DOCUMENTS
 
 
 def chunk(name: str, parts: Sequence[Part]) -> list[Chunk]:

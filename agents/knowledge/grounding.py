@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from agents.knowledge import unaided
 from agents.knowledge.answering import Extract
+from agents.knowledge.judging import MULTILINGUAL_E5_SMALL, Judgement
 from agents.knowledge.library import Library
 from agents.knowledge.replying import reply
 from agents.knowledge.searching import Hit, Searched
@@ -35,7 +36,8 @@ async def answered(library: Library, grant: Grant, asked: Ask) -> Answer:
 
     known = "\n".join(memory.text for memory in asked.memories)
     text = await library.stores.transforming.alone(asked.text, asked.history)
-    replied = await reply(text, asked.history, search, embed, known)
+    judgement = await _judgement(library, grant)
+    replied = await reply(text, asked.history, search, embed, known, judgement)
     if lost := [found for found in searches if not found.vector and found.level != "hybrid"]:
         unaided.check(asked.text, replied.extracts, lost[-1])
     steps = tuple(dict.fromkeys(f"search: {found.level}" for found in searches))
@@ -52,6 +54,13 @@ async def answered(library: Library, grant: Grant, asked: Ask) -> Answer:
         unanswered=replied.unanswered,
         steps=steps,
     )
+
+
+async def _judgement(library: Library, grant: Grant) -> Judgement:
+    kept = await library.stores.calibrations.of(grant) if library.stores.calibrations else None
+    if kept is None or kept.model != library.stores.embedder.model:
+        return MULTILINGUAL_E5_SMALL
+    return MULTILINGUAL_E5_SMALL.stricter_by(kept.stricter)
 
 
 def candidate(hit: Hit, grant: Grant) -> Candidate:

@@ -15,6 +15,8 @@ HOPS = 2
 """The second only from what the first one brought."""
 SOURCES = 5
 """So many of the first passages are read for names."""
+MOST_NAMES = 600
+"""Looked up in one step, those that would count for most."""
 PLACES = 5
 """So many of the first places, at most, are given out anew."""
 
@@ -36,7 +38,7 @@ def bonds(question: str, found: Sequence[Passage]) -> dict[str, float]:
     A passage leads on only where it leaves something of the question open; the more, the further. It counts for more
     when the question names it itself, and when the sentence speaks of what is asked ("directed by", of a director)."""
     asked = frozenset(content_words(question))
-    named = named_in(question)
+    named = named_in(question, small=True)
     strength = dict.fromkeys(named, ASKED)
     if not asked:
         return strength

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ANSWERS = 0.5
 MOST_LEAD = 6.0
@@ -59,11 +59,16 @@ class Judgement:
     own: Weights
     foreign: Weights
     """Across languages."""
+    least: float = 0.0
+    """Logits that an answer must have: more than 0 where passages are close to one another."""
+
+    def stricter_by(self, logits: float) -> Judgement:
+        return replace(self, least=self.least + logits)
 
     def confidence(self, evidence: Evidence) -> float:
         """In [0, 1]; from `ANSWERS` on it is taken for the answer."""
         foreign = evidence.passage_coverage is None or evidence.sentence_coverage is None
-        total = (self.foreign if foreign else self.own).logit(evidence)
+        total = (self.foreign if foreign else self.own).logit(evidence) - self.least
         if evidence.wanted <= -2:
             total = min(total, REFUSED)
         return 1 / (1 + math.exp(-max(-40.0, min(40.0, total))))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from agents.knowledge.following import Following
 from agents.knowledge.ingesting import Ingesting, may_publish
 from agents.knowledge.noting import Noting
+from agents.knowledge.parsing import installed
 from agents.knowledge.ranking import loaded
 from agents.knowledge.searching import MOST, Searching
 from agents.knowledge.stores import Stores
@@ -131,9 +132,10 @@ async def open_library(parts: Parts) -> AsyncIterator[Library]:
             parts.embedder(),
             parts.embedding_cache(),
             parts.ingestions(),
+            calibrations=parts.calibrations(),
             mode=parts.settings.search_mode,
             reranker=loaded(parts.settings.search_reranker),
-            reader=parts.settings.document_reader,
+            reader=installed(parts.settings.document_reader),
             transforming=Transforming(frozenset(parts.settings.question_transforms.split()), parts.chat_model()),
         )
     )

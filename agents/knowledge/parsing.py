@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from mesh.errors import Unreadable
+from mesh.errors import Misconfigured, Unreadable
 from mesh.ports import Part
 from mesh.settings import DocumentReader
 
@@ -29,6 +30,16 @@ class Parsed:
     @property
     def troubles(self) -> tuple[str, ...]:
         return tuple(part.trouble for part in self.parts if part.trouble)
+
+
+def installed(reader: DocumentReader) -> DocumentReader:
+    """Raises `Misconfigured`."""
+    if reader == "docling" and find_spec("docling") is None:
+        raise Misconfigured(
+            "document_reader is docling, but Docling is not installed here. Start with "
+            "ADIYAN_LOCK=requirements.docling.lock ADIYAN_VENV=.venv-docling ./run, or leave document_reader at light."
+        )
+    return reader
 
 
 async def parse(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agents.knowledge.answering import Embed, Extract, Vector, extracts
 from agents.knowledge.asking import follow_up, left_out, respelled
+from agents.knowledge.judging import MULTILINGUAL_E5_SMALL, Judgement
 from agents.knowledge.units import Candidate
 from agents.knowledge.wishes import WISH_WORDS
 from mesh.contracts import Line
@@ -47,12 +48,19 @@ class Tried:
         return frozenset(words(f"{self.passage.context}\n{self.extract.quotation}"))
 
 
-async def reply(text: str, history: Sequence[Line], search: Search, embed: Embed, known: str = "") -> Replied:
+async def reply(
+    text: str,
+    history: Sequence[Line],
+    search: Search,
+    embed: Embed,
+    known: str = "",
+    judgement: Judgement = MULTILINGUAL_E5_SMALL,
+) -> Replied:
     """`known`: what the person told earlier that bears on it."""
-    replied = await _replied(tidied(text), history, Reader(search, embed, known))
+    replied = await _replied(tidied(text), history, Reader(search, embed, known, judgement))
     asked = questions_alone(tidied(text))
     if not replied.extracts and asked != tidied(text):  # "do you take puppies? She is 12 weeks old"
-        return await _replied(asked, (), Reader(search, embed, known))
+        return await _replied(asked, (), Reader(search, embed, known, judgement))
     return replied
 
 
@@ -137,16 +145,19 @@ class Reader:
     search: Search
     embed: Embed
     known: str = ""
+    judgement: Judgement = MULTILINGUAL_E5_SMALL
 
     async def tried(self, question: str) -> list[Tried]:
         """Where none answers, once more with the spelling of the documents."""
         vector, candidates = await self.search(question)
-        found = await extracts(question, vector, candidates, self.embed, known=self.known)
+        found = await extracts(question, vector, candidates, self.embed, judgement=self.judgement, known=self.known)
         if not any(each.answers for each in found[:1]):
             corrected = respelled(question, (f"{each.context}\n{each.text}" for each in candidates))
             if corrected != question:
                 vector, candidates = await self.search(corrected)
-                found = await extracts(corrected, vector, candidates, self.embed, known=self.known)
+                found = await extracts(
+                    corrected, vector, candidates, self.embed, judgement=self.judgement, known=self.known
+                )
         passages = {candidate.id: candidate for candidate in candidates}
         return [Tried(each, passages[each.passage_id]) for each in found]
 

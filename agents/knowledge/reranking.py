@@ -16,7 +16,7 @@ import regex
 
 from agents.knowledge.ranking import spread
 from agents.knowledge.rarity import rarities
-from agents.knowledge.sounding import Sounds, sounds
+from agents.knowledge.sounding import is_latin_alone, sounds
 from agents.knowledge.wishes import WISHES
 from mesh.ports import Passage
 from mesh.text import content_words, telling, term_weight, words
@@ -44,7 +44,6 @@ class Light:
         """Of what is likely to be asked about next: reading takes most of the time, and is kept."""
         for each in passages[: self.most]:
             _read(each.chunk.text)
-            sounds(each.chunk.text)
 
     async def rerank(self, question: str, passages: Sequence[Passage]) -> list[float]:
         cosines = {place: each.dense for place, each in enumerate(passages) if each.dense is not None}
@@ -104,7 +103,6 @@ def signs_of(question: str, passages: Sequence[Passage]) -> list[Signs]:
     asked = tuple(dict.fromkeys(content_words(question) or words(question)))
     beside = [pair for pair in pairwise(words(question)) if pair[0] in asked or pair[1] in asked]
     wish = next((each for each in WISHES if each.question.search(question)), None)
-    names = sounds(question)
     read = [_read(each.chunk.text) for each in passages]
     counts = [_with_headings(each, passage) for each, passage in zip(read, passages, strict=True)]
     sums = [passage.sparse or 0.0 for passage in passages]
@@ -121,7 +119,7 @@ def signs_of(question: str, passages: Sequence[Passage]) -> list[Signs]:
                 sentence=share / every,
                 neighbours=neighbours / every,
                 wish=wish.met(best) if wish and best else 0,
-                sound=_sound(names, sounds(passage.chunk.text)),
+                sound=_sound(question, passage.chunk.text),
             )
         )
     return found
@@ -173,5 +171,7 @@ def _best_sentence(
     return most, best
 
 
-def _sound(question: Sounds, passage: Sounds) -> int:
-    return sum(min(len(name), 5) - 1 for name in question.shared(passage))
+def _sound(question: str, passage: str) -> int:
+    if is_latin_alone(question) and is_latin_alone(passage):
+        return 0
+    return sum(min(len(name), 5) - 1 for name in sounds(question).shared(sounds(passage)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -12,7 +12,7 @@ from typing import Literal
 
 from agents.knowledge.breaker import Breaker, Hangs
 from agents.knowledge.fallback import in_names, in_texts
-from agents.knowledge.hopping import HOPS, PLACES, bonds, hopped, merged
+from agents.knowledge.hopping import HOPS, MOST_NAMES, PLACES, bonds, hopped, merged
 from agents.knowledge.ranking import ranked, spread
 from agents.knowledge.reranking import Light
 from agents.knowledge.stores import Stores
@@ -30,7 +30,7 @@ MOST = 20
 LONGEST_QUERY = 2_000
 EMBEDDED_WITHIN_S = 8.0
 """A model server may have to load its model first."""
-FOUND_WITHIN_S = 2.0
+FOUND_WITHIN_S = 3.0
 
 Level = Literal["hybrid", "dense", "sparse", "text", "names"]
 """By meaning and by words, by meaning alone (so is a text without words), by words alone; in the shelf's own text; by
@@ -124,7 +124,8 @@ class Searching:
         with suppress(Unavailable):
             for hop in range(HOPS):
                 stronger = merged(strength, bonds(text, sources), hop)
-                called += await self._called(grant, stronger.keys() - strength.keys(), text, found.vector)
+                names = sorted(stronger.keys() - strength.keys(), key=lambda name: (-stronger[name], name))[:MOST_NAMES]
+                called += await self._called(grant, names, text, found.vector)
                 strength = stronger
                 if called:
                     led = await self._with(grant, text, found, called, strength, places)
@@ -133,10 +134,8 @@ class Searching:
                     break
         return led
 
-    async def _called(self, grant: Grant, names: Collection[str], text: str, vector: Vector) -> list[Passage]:
-        return await self._meaning.call(
-            lambda: self._stores.passages.called(grant, sorted(names), text, vector, limit=PER_LEG)
-        )
+    async def _called(self, grant: Grant, names: Sequence[str], text: str, vector: Vector) -> list[Passage]:
+        return await self._meaning.call(lambda: self._stores.passages.called(grant, names, text, vector, limit=PER_LEG))
 
     async def _with(
         self,

@@ -56,6 +56,10 @@ class Sounds:
         return (self.latin & others.other) | (self.other & others.latin)
 
 
+def is_latin_alone(text: str) -> bool:
+    return not _ELSEWHERE.search(text)
+
+
 @lru_cache(maxsize=4096)
 def sounds(text: str) -> Sounds:
     latin: set[str] = set()

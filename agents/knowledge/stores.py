@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from agents.knowledge.reranking import Light
 from agents.knowledge.transforming import Transforming
 from mesh.ingestions import Ingestions
-from mesh.ports import Embedder, EmbeddingCache, PassageIndex, Reranker, Shelf
+from mesh.ports import Calibrations, Embedder, EmbeddingCache, PassageIndex, Reranker, Shelf
 from mesh.settings import DocumentReader, SearchMode
 
 
@@ -24,3 +24,5 @@ class Stores:
     reranker: Reranker | None = field(default_factory=Light)
     reader: DocumentReader = "light"
     transforming: Transforming = field(default_factory=Transforming)
+    calibrations: Calibrations | None = None
+    """None: the defaults hold."""

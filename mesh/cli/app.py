@@ -437,6 +437,17 @@ def rebuild_documents(
         sys.exit(1)
 
 
+@kb.command(epilog="Example: [bold]adiyan kb calibrate[/]")
+def calibrate() -> None:
+    """Learns from the documents themselves how clearly a question must be answered. Safe to run twice.
+
+    Sentences of theirs are asked for, with the passage that they are from and without; no answer is shown or kept.
+    """
+    from mesh.cli.calibrating import calibrate as learn
+
+    print_sheet(console, finish(learn(console)))
+
+
 def _one_of(owner: str, everyone: bool) -> bool:
     """Whether an owner is named."""
     if owner and everyone:

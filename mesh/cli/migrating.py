@@ -36,9 +36,10 @@ class Store:
 async def stores(*, dry_run: bool) -> tuple[Sheet, bool]:
     """Every store, the version of what is in it, and what was done or would be. False when something is newer, or
     can't be looked at."""
-    settings, _ = running_settings()
+    settings, _ = running_settings("adiyan_home")
     rows: list[Row] = []
     notes: list[str] = []
+    away = [setting for setting in ("redis_url", "mongodb_uri", "qdrant_url") if not getattr(settings, setting)]
     for store in _stores(settings):
         try:
             found = await store.found(settings)
@@ -49,7 +50,12 @@ async def stores(*, dry_run: bool) -> tuple[Sheet, bool]:
         except MeshError as error:
             rows.append((store.name, store.place, "?", str(store.known), "can't be looked at"))
             notes.append(f"{store.name}: {error.user_text}")
-    return Sheet(heads=("store", "where", "version", "this Adiyan", "what happens"), rows=rows, notes=notes), not notes
+    well = not notes
+    if away:
+        names = ", ".join(name.upper() for name in away)
+        notes.append(f"No mesh is running, so what is embedded was not looked at: start it, or set {names}.")
+    heads = ("store", "where", "version", "this Adiyan", "what happens")
+    return Sheet(heads=heads, rows=rows, notes=notes), well
 
 
 def _told(found: object) -> str:
@@ -84,9 +90,11 @@ def _stores(settings: Settings) -> list[Store]:
     found = [
         Store("documents", str(home / "knowledge"), shelf.SCHEMA, _shelf_version, _shelf),
         Store("history of memories", str(home / "memory"), mem0.SCHEMA, _history_version, _history),
-        Store("clients", "MongoDB", mongo.SCHEMA, _mongo_version, _roster),
-        Store("messages", "Redis", REDIS, _redis_version, _redis),
     ]
+    if settings.mongodb_uri:
+        found.append(Store("clients", "MongoDB", mongo.SCHEMA, _mongo_version, _roster))
+    if settings.redis_url:
+        found.append(Store("messages", "Redis", REDIS, _redis_version, _redis))
     if settings.qdrant_url:
         of = partial(_collection_version, collection=qdrant.COLLECTION)
         found.append(Store("passages", "Qdrant", qdrant.SCHEMA, of, _passages))

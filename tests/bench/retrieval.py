@@ -1,6 +1,6 @@
 """Questions put to the product's own search, all of them, and to the simple baselines over the same index: BM25 alone,
-dense alone, both fused. Several entries may be gold; unanswerable questions are left out. Times are those of at most
-100 questions for each way, embedded by the model server; the orders are those of all."""
+dense alone, both fused in each of the modes. Several entries may be gold; unanswerable questions are left out.
+Times are those of at most 100 questions for each way, embedded by the model server; the orders are those of all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from agents.knowledge.ranking import fuse
+from agents.knowledge.ranking import five_signal, fuse
 from mesh.adapters.qdrant import COLLECTION, DENSE, SPARSE, scope
 from mesh.ports import Passage
 from mesh.settings import ROOT
@@ -105,6 +105,9 @@ _BASELINES: dict[str, Callable[[Sequence[Passage]], list[int]]] = {
     "bm25": lambda passages: _leg(_sparse(passages)),
     "dense": lambda passages: _leg(_dense(passages)),
     "rrf": lambda passages: [place for place, _ in fuse(_dense(passages), _sparse(passages), mode="rrf")],
+    "five_signal": lambda passages: [
+        place for place, _ in five_signal(passages, _dense(passages), _sparse(passages), per_leg=PER_LEG)
+    ],
     "fused": lambda passages: [place for place, _ in fuse(_dense(passages), _sparse(passages))],
 }
 
@@ -138,7 +141,12 @@ async def timed(served: Served, questions: Sequence[Question], scores: dict[str,
 
         return search
 
-    ways = {OURS: ours, "bm25": bm25, "dense": dense, **{way: fused(_BASELINES[way]) for way in ("rrf", "fused")}}
+    ways = {
+        OURS: ours,
+        "bm25": bm25,
+        "dense": dense,
+        **{way: fused(_BASELINES[way]) for way in ("rrf", "five_signal", "fused")},
+    }
     each_has = max(1, min(TIMED, len(questions) // len(ways)))
     step = max(1, len(questions) // (each_has * len(ways)))
     texts = iter([question.text for question in questions[::step]][: each_has * len(ways)])
@@ -157,7 +165,8 @@ async def timed(served: Served, questions: Sequence[Question], scores: dict[str,
 
 def show(figures: dict[str, dict[str, float]]) -> None:
     names = list(figures[OURS])
-    table = Table("way", *names, title="search, and its baselines", title_justify="left")
+    short = (name.replace("recall_at_", "@").replace("all_gold_at_5", "all @5") for name in names)
+    table = Table("way", *short, title="search, and its baselines", title_justify="left")
     for way, each in figures.items():
         table.add_row(
             way, *(f"{value:g}" if name in ("n", "p50_ms") else f"{value:.1%}" for name, value in each.items())

@@ -10,9 +10,9 @@ WISHES = "tests/boundary/test_matrix.py::test_who_changes_a_foreign_document_is_
 INGESTED = "tests/boundary/test_matrix.py::test_a_document_of_the_same_name_and_words_is_ones_own_and_no_other"
 TAGS = "tests/boundary/test_untagged.py::test_nobody_else_tags_anything_whatever_a_tier_says"
 WHY = "tests/boundary/test_withheld.py::test_nobody_else_is_told_whatever_a_tier_says"
+CALIBRATED = "tests/boundary/test_calibrating.py::test_nobody_else_calibrates_whatever_a_tier_says"
 OWNERS = "tests/boundary/test_owners.py::test_what_is_the_system_owners_alone_is_refused_to_everybody_else"
-MEMORY = "tests/contract/test_memory_agent.py::test_nobody_is_told_what_another_person_said"
-EXPORTED = "tests/contract/test_memory_agent.py::test_without_the_permission_nothing_is_forgotten_or_taken_along"
+MEMORY = "tests/boundary/test_memories.py::test_what_another_person_told_is_in_no_answer_and_changes_none"
 FORGOTTEN = (
     "tests/contract/test_memory_agent.py::test_everything_is_forgotten_also_what_was_replaced_long_ago_and_nobody_elses"
 )
@@ -40,11 +40,13 @@ TESTED = {
     "skill knowledge.delete_document": WISHES,
     "skill knowledge.rebuild": OWNERS,
     "skill knowledge.read_folders": OWNERS,
+    "skill knowledge.sound_out": CALIBRATED,
+    "skill knowledge.calibrate": CALIBRATED,
     "skill knowledge.tag_chunks": TAGS,
     "skill knowledge.why_withheld": WHY,
     "skill memory.recall": MEMORY,
     "skill memory.answer": MEMORY,
-    "skill memory.export": EXPORTED,
+    "skill memory.export": MEMORY,
     "skill memory.forget": FORGOTTEN,
     "skill memory.remember": "tests/contract/test_memory_agent.py::test_a_correction_touches_nobody_elses_facts",
     "skill memory.note": "tests/contract/test_memory_agent.py::test_a_correction_touches_nobody_elses_facts",
@@ -58,6 +60,7 @@ TESTED = {
     "command kb withheld": WHY,
     "command kb migrate": TAGS,
     "command kb rebuild": OWNERS,
+    "command kb calibrate": CALIBRATED,
     "command chat": CONVERSED,
     "chat files": WHOSE,
     "chat send_file": WHOSE,

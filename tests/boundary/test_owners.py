@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ from rich.console import Console
 
 from agents.knowledge import agent as knowledge
 from mesh.access import OWN_SYSTEM, Gate
+from mesh.adapters import shelf
 from mesh.bus import Bus
 from mesh.cli.admin import all_documents
 from mesh.cli.documents import shown
+from mesh.cli.calibrating import calibrate
 from mesh.cli.migrating import stores, tag_chunks
 from mesh.cli.withheld import why
 from mesh.dispatch import Dispatcher
@@ -26,6 +30,7 @@ from mesh.settings import load
 from mesh.skills import Skill
 from mesh.wiring import open_roster
 from mesh.worker import MeshWorker
+from tests.boundary import old_shelves
 from tests.boundary.stage import BARE, BLOCKED, NAME, PUBLISHER, SECRET, Stage, leaked
 from tests.boundary.test_registry import every_agent
 from tests.boundary.test_untagged import put_old
@@ -151,3 +156,36 @@ async def test_the_versions_of_all_stores_are_told(served: Stage, tmp_path: Path
     assert {row[0]: row[4] for row in sheet.rows}["messages"] == "it has become 1"
     assert (await stores(dry_run=True))[0].rows[3][4] == "nothing: it is up to date"
     assert not (tmp_path / "home").exists(), "nothing is made that was not there"
+
+
+async def test_without_a_mesh_the_folders_are_looked_at_and_the_rest_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_shelves.write(tmp_path / "knowledge", 2)
+    monkeypatch.setenv("ADIYAN_HOME", str(tmp_path))
+    for name in ("REDIS_URL", "MONGODB_URI", "QDRANT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    sheet, well = await stores(dry_run=True)
+    assert well
+    assert sheet.rows[0][2:] == ("2", str(shelf.SCHEMA), f"it becomes {shelf.SCHEMA}")
+    assert "REDIS_URL, MONGODB_URI, QDRANT_URL" in sheet.notes[0]
+    sheet, _ = await stores(dry_run=False)
+    assert sheet.rows[0][4] == f"it has become {shelf.SCHEMA}"
+    with closing(sqlite3.connect(tmp_path / "knowledge" / "index.sqlite")) as database:
+        database.execute("PRAGMA user_version = 99")
+    sheet, well = await stores(dry_run=False)
+    assert not well
+    assert sheet.rows[0][4] == "it is left alone: a newer Adiyan wrote it"
+
+
+async def test_what_calibrating_learns_is_shown_by_number(served: Stage) -> None:
+    rooms = "".join(
+        f"## Room {n}\n\nThe quiet blue room number {n} costs {40 + n} euros a night.\n\n" for n in range(14)
+    )
+    await served.ingest(ASHA, NAME, SECRET)
+    assert (await calibrate(Console(file=io.StringIO()))).notes
+    await served.ingest(OWNER, "rooms.md", rooms.encode(), visibility="global")
+    sheet = await calibrate(Console(file=io.StringIO()))
+    ((viewer, asked, *_),) = sheet.rows
+    assert (viewer, asked) == ("everybody", "14")
+    assert not leaked({"value": [*sheet.heads, *sheet.rows]})

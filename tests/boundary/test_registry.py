@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any, cast
@@ -15,7 +14,6 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route
 from typer.main import get_command
 
-from mesh import ports
 from mesh.cli.app import app as command_line
 from mesh.commands import NAMES
 from mesh.configuration import agents
@@ -147,29 +145,3 @@ def test_a_new_command_has_none() -> None:
     more.command("export")(lambda: None)
     more.command("doctor")(lambda: None)
     assert without_a_line(of_commands(more)) == {"command export"}
-
-
-# ── the stores ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-BY_GRANT = (ports.Shelf, ports.PassageIndex, ports.FactStore, ports.Notes)
-WITHOUT = {"close", "hold", "prepare"}
-"""Show nothing."""
-
-
-@pytest.mark.parametrize("port", BY_GRANT, ids=lambda port: port.__name__)
-def test_no_method_of_a_store_can_be_called_without_a_grant(port: type) -> None:
-    methods = {
-        name: list(inspect.signature(method).parameters.values())
-        for name, method in inspect.getmembers(port, inspect.isfunction)
-        if not name.startswith("_") and name not in WITHOUT
-    }
-    assert methods
-    for name, parameters in methods.items():
-        assert parameters[1].annotation == "Grant", f"{port.__name__}.{name} takes no grant"
-        assert parameters[1].default is inspect.Parameter.empty
-
-
-def test_an_agent_reaches_a_document_by_no_other_way_than_its_stores() -> None:
-    """No file of an agent's opens one by its name; the shelf alone knows where they are."""
-    for file in (ROOT / "agents").rglob("*.py"):
-        assert "index.sqlite" not in file.read_text("utf-8"), file

@@ -12,7 +12,7 @@ from typing import Any
 from mesh.contracts import DELETE_DOCUMENT, SET_VISIBILITY
 from mesh.envelope import digest
 from mesh.skills import Skill
-from tests.boundary.probes import BY_ID, BY_TEXT, HONEST
+from tests.boundary.probes import BY_ID, BY_TEXT
 from tests.boundary.stage import NAME, PUBLISHER, SECRET, Stage
 from tests.people import ASHA
 
@@ -36,8 +36,9 @@ class Compared:
 def pairs() -> Mapping[str, tuple[Call, Call]]:
     """By path: what is foreign, and what is absent."""
     foreign_id, absent_id = digest(ASHA, NAME), digest(ASHA, "zugspitze-contrakt.md")
+    # No word of them but the small ones is in a document that the asker sees: else theirs would be another's time.
     texts = {
-        "question": (HONEST[0], HONEST[0].replace("gala", "golf")),
+        "question": ("Who paid the KANARIENVOGEL at TREPPENWITZ?", "Who paid the KANARIENFOGEL at TREPPENWIDZ?"),
         "word": ("KANARIENVOGEL", "KANARIENFOGEL"),
         "name": (NAME, NAME.replace("contract", "contrakt")),
     }

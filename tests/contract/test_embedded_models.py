@@ -220,7 +220,7 @@ def test_a_query_is_answered_while_a_batch_is_embedded(client: ollama.Client) ->
 
 def test_the_sentences_of_an_answer_do_not_wait_for_passages(client: ollama.Client) -> None:
     """Eight of them would wait for eight passages, if they took turns with them."""
-    batch = [f"passage: {number} {TEXT * 9}" for number in range(24)]
+    batch = [f"passage: {number} {TEXT * 9}" for number in range(12)]
     took, whole = while_embedded(client, batch, lambda count: [f"passage: {count} {each}." for each in range(8)])
     assert statistics.median(took) < 3 * whole / len(batch)
 

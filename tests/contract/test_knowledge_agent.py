@@ -53,8 +53,10 @@ from mesh.contracts import (
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Failed, Ok, Request, Wire
 from mesh.errors import Denied, Malformed, NotFound, Unavailable, Unreadable
-from mesh.ports import Client, Tier, Vector, Visibility
+from mesh.ports import Client, PassageIndex, Shelf, Tier, Vector, Visibility
+from mesh.settings import Settings
 from mesh.skills import Skill
+from mesh.wiring import Parts
 from tests.processes import models, qdrant
 from tests.unit import word_files
 
@@ -104,6 +106,30 @@ class Desk:
 
     async def ingest(self, client: str, name: str, raw: bytes, **more: Any) -> Ingested:
         return await self.ask(client, INGEST, Ingest(name=name, raw=raw, **more))
+
+
+class Opened(Parts):
+    """What the agent is given at its start, with stores that are open already."""
+
+    def __init__(self, stores: Stores, home: Path, embedder: Any = None) -> None:
+        super().__init__(Settings(adiyan_home=home), cast(Any, None))
+        self._stores = stores
+        self._embedder = embedder or stores.embedder
+
+    def embedder(self) -> Any:
+        return self._embedder
+
+    async def shelf(self) -> Shelf:
+        return self._stores.shelf
+
+    async def passages(self) -> PassageIndex:
+        return self._stores.passages
+
+    def embedding_cache(self) -> Any:
+        return self._stores.cache
+
+    def ingestions(self) -> Any:
+        return self._stores.ingestions
 
 
 @pytest.fixture(scope="module")
@@ -296,8 +322,9 @@ async def test_what_only_a_found_passage_names_is_found_too(desk: Desk) -> None:
 
 
 async def test_a_chain_of_names_is_followed_two_steps(desk: Desk) -> None:
+    wives = "\n".join(f"# Film {n}\nThe wife of the director of film {n} lies in town {n}." for n in range(20, 30))
     await desk.ingest(ASHA, "film.md", FILM)
-    await desk.ingest(ASHA, "others.md", OTHER_FILMS.encode())
+    await desk.ingest(ASHA, "others.md", wives.encode())
     await desk.ingest(ASHA, "wilde.md", b"# Ted Wilde\nHe married Anna Larsen.\n")
     await desk.ingest(ASHA, "larsen.md", b"# Anna Larsen\nShe rests at Forest Lawn.\n")
     asked = Search(text="Where does the wife of the director of the film Loose Ankles lie buried?", limit=5)
@@ -620,7 +647,7 @@ async def test_a_version_that_broke_off_does_not_come_after_one_that_was_sent_la
     assert card.size == len(PRICES)
 
 
-async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(desk: Desk) -> None:
+async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(desk: Desk, tmp_path: Path) -> None:
     library = desk.library
 
     class Slow:
@@ -636,23 +663,7 @@ async def test_an_ingestion_that_ran_out_of_time_is_finished_in_the_background(d
                 await asyncio.Event().wait()
             return await library.stores.embedder.documents(texts)
 
-    class Opened:
-        def embedder(self) -> Slow:
-            return Slow()
-
-        async def shelf(self) -> Any:
-            return library.stores.shelf
-
-        async def passages(self) -> Any:
-            return library.stores.passages
-
-        def embedding_cache(self) -> None:
-            pass
-
-        def ingestions(self) -> None:
-            pass
-
-    async with open_library(cast(Any, Opened())) as opened:
+    async with open_library(Opened(library.stores, tmp_path, Slow())) as opened:
         slow = Desk(opened)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(2):
@@ -935,27 +946,11 @@ async def test_what_is_sent_again_before_the_deletion_is_finished_stays(desk: De
     assert await seen(desk, BELA, card) == set()
 
 
-async def test_an_unfinished_deletion_is_taken_up_in_the_background(desk: Desk) -> None:
+async def test_an_unfinished_deletion_is_taken_up_in_the_background(desk: Desk, tmp_path: Path) -> None:
     library = desk.library
     card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
 
-    class Opened:
-        def embedder(self) -> Any:
-            return library.stores.embedder
-
-        async def shelf(self) -> Any:
-            return library.stores.shelf
-
-        async def passages(self) -> Any:
-            return library.stores.passages
-
-        def embedding_cache(self) -> None:
-            pass
-
-        def ingestions(self) -> None:
-            pass
-
-    async with open_library(cast(Any, Opened())) as opened:
+    async with open_library(Opened(library.stores, tmp_path)) as opened:
         opened.stores.passages, working = cast(Any, Broken(library.stores.passages, "delete")), opened.stores.passages
         with pytest.raises(Unavailable):
             await delete(Desk(opened), ASHA, card)

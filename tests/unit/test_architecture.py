@@ -13,8 +13,8 @@ from mesh.settings import ROOT
 from mesh.skills import Skill
 
 STORES = (ports.Shelf, ports.Notes, ports.PassageIndex, ports.FactStore)
-READ_NOTHING = {"close", "hold"}
-"""`hold` is a lock on a document's id."""
+READ_NOTHING = {"close", "hold", "prepare"}
+"""`hold` is a lock on a document's id; `prepare` makes an empty collection."""
 SOURCES = sorted((ROOT / "mesh").rglob("*.py")) + sorted((ROOT / "agents").rglob("*.py"))
 
 
@@ -43,6 +43,11 @@ def test_grants_are_made_by_the_gate_alone() -> None:
 def test_the_grant_that_sees_every_document_is_taken_for_upkeep_and_to_show_what_is_read_in() -> None:
     takers = {str(path.relative_to(ROOT)) for path in SOURCES if calls_of("upkeep", path)}
     assert takers == {"agents/knowledge/ingesting.py", "mesh/cli/progressing.py", "mesh/process.py"}
+
+
+def test_what_another_may_see_is_looked_up_to_tell_why_and_to_calibrate() -> None:
+    takers = {str(path.relative_to(ROOT)) for path in SOURCES if calls_of("as_seen_by", path)}
+    assert takers == {"agents/knowledge/__init__.py", "agents/knowledge/calibrating.py"}
 
 
 def test_nothing_is_pickled() -> None:

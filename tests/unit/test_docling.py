@@ -12,10 +12,11 @@ from docx import Document
 from openpyxl import Workbook
 from pptx import Presentation
 
+from agents.knowledge import parsing
 from agents.knowledge.parsing import parse
 from agents.knowledge.reading import Parts, docling
 from agents.knowledge.reading.files import PPTX, XLSX
-from mesh.errors import Unreadable
+from mesh.errors import Misconfigured, Unreadable
 from tests.unit.drawn import LETTER, drawn, scan
 
 SHEETS: Parts = [
@@ -72,6 +73,9 @@ async def test_where_docling_is_not_installed_our_text_is_there_and_the_part_say
     assert [(part.text, part.how) for part in parsed.parts] == [
         ("# Soup\n\n4 euros", "not by docling: it is not installed")
     ]
+    with pytest.raises(Misconfigured, match=r"requirements\.docling\.lock"):
+        parsing.installed("docling")
+    assert parsing.installed("light") == "light"
 
 
 # ── with Docling itself ───────────────────────────────────────────────────────────────────────────────────────────

@@ -60,6 +60,12 @@ def test_a_word_in_small_letters_or_at_the_start_alone_is_no_name(text: str) -> 
     assert not named_in(text)
 
 
+def test_in_a_chat_a_name_of_several_words_may_be_in_small_letters() -> None:
+    (wanted,) = forms("Loose Ankles")
+    assert wanted in named_in("who directed loose ankles?", small=True)
+    assert wanted not in named_in("who directed loose ankles?")
+
+
 def test_a_name_comes_with_the_sentence_that_it_stands_in() -> None:
     named = named_in("Loose Ankles is a film. It was directed by Ted Wilde.")
     assert named[forms("Ted Wilde")[0]] == "It was directed by Ted Wilde."

@@ -208,7 +208,7 @@ async def test_an_empty_file_is_said_to_be_empty(raw: bytes) -> None:
         ("menu.pdf", archive("xl/workbook.xml"), "its sheets can't be opened"),
         ("menu.zip", archive("META-INF/container.xml"), "can't be opened as an e-book"),
         ("menu.pptx", archive("menu.txt"), "its slides can't be opened"),
-        ("menu.odt", archive("content.xml"), "an OpenDocument file"),
+        ("menu.odt", archive("content.xml"), "its text can't be opened"),
         ("menu.zip", archive("menu.txt"), "a compressed file"),
         ("menu.txt", b"\x1f\x8b" + bytes(50), "really a compressed file"),
         ("menu.xls", b'<?xml version="1.0"?><?mso-application progid="Excel.Sheet"?><x/>', "really an old Excel file"),
@@ -224,11 +224,10 @@ async def test_what_a_file_is_counts_and_not_its_name(name: str, raw: bytes, kin
     assert kind in await unreadable(name, raw)
 
 
-@pytest.mark.parametrize("name", ["a.xlsb", "a.odt", "a.rtf", "a.gz"])
+@pytest.mark.parametrize("name", ["a.xlsb", "a.rtf", "a.gz"])
 async def test_what_can_be_sent_instead_is_said(name: str) -> None:
     raw = {
         "a.xlsb": archive("xl/workbook.bin"),
-        "a.odt": archive("content.xml"),
         "a.rtf": b"{\\rtf1 x}",
         "a.gz": b"\x1f\x8b" + bytes(50),
     }[name]

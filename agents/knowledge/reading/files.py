@@ -19,6 +19,7 @@ PPTX = f"{_OFFICE}presentationml.presentation"
 XLSX = f"{_OFFICE}spreadsheetml.sheet"
 EPUB = "application/epub+zip"
 MSG = "application/vnd.ms-outlook"
+OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -73,7 +74,10 @@ _NAMED = {
 }
 _NAMED_OTHERWISE = frozenset({".pdf", ".txt", ".doc", ".xls", ".ppt", *_PAGES, *_MAILS, *_TABLES, *MARKDOWN, *_NAMED})
 
-WITH_HEADINGS = frozenset({DOCX, PPTX, XLSX, EPUB, "text/html", "text/markdown", "text/csv", "message/rfc822", MSG})
+_OPEN_DOCUMENTS = tuple(OPEN_DOCUMENT + kind for kind in ("text", "presentation", "spreadsheet", "drawing"))
+WITH_HEADINGS = frozenset(
+    (DOCX, PPTX, XLSX, EPUB, "text/html", "text/markdown", "text/csv", "message/rfc822", MSG, *_OPEN_DOCUMENTS)
+)
 """What is written down as Markdown."""
 
 _KINDS = (
@@ -160,7 +164,10 @@ def _archive(name: str, raw: bytes, suffix: str) -> Told:
         inside = next((kind for kind in _KINDS if suffix in kind[3]), None)
     if inside:
         return inside[1], reader(inside[2]).read(name, package)
-    raise _not_yet(name, "an OpenDocument file" if package.holds("content.xml") else "a compressed file", suffix)
+    if package.holds("content.xml"):
+        kind, parts = reader("opendocument").read(name, package)
+        return OPEN_DOCUMENT + kind, parts
+    raise _not_yet(name, "a compressed file", suffix)
 
 
 def _old(name: str, raw: bytes, nesting: Nesting | None) -> Told:
