@@ -20,8 +20,8 @@ MOST_NAMES = 600
 PLACES = 5
 """So many of the first places, at most, are given out anew."""
 
-# In spreads of the cosines, as the words' share of a score is. Chosen on one half of 2Wiki and HotpotQA, reported on
-# the other (docs/benchmarks.md).
+# In spreads of the cosines, as the words' share of a score is. Round numbers on a plateau of 2Wiki and HotpotQA
+# (docs/benchmarks.md).
 ASKED = 12.0
 NAMED = 4.0
 LATER = 2.0

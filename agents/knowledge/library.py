@@ -92,10 +92,10 @@ class Library:
             try:
                 await self.ingesting.settle(grant, document_id, visibility)
             except Unavailable as error:
-                seen = "is" if visibility == "private" else "will be"
-                by = "you alone" if visibility == "private" else "everyone"
+                whose = "you" if document.owner == grant.client else "its owner"
+                seen = f"is visible to {whose} alone" if visibility == "private" else "will be visible to everyone"
                 raise Unavailable(
-                    f"{document.name} {seen} visible to {by}. The rest of that is done in a few minutes.",
+                    f"{document.name} {seen}. The rest of that is done in a few minutes.",
                     detail=error.detail,
                 ) from error
             return await self._own(grant, document_id)

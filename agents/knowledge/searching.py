@@ -97,10 +97,10 @@ class Searching:
         passages, level = await self._by_both(grant, vector, worded, within)
         if passages is None:
             return await self._fallen(grant, text, within)
-        documents = await self._shelved(grant, passages)
+        documents, order = await asyncio.gather(self._shelved(grant, passages), self._ranked(text, passages))
         seen: set[tuple[str, int]] = set()
         hits: list[Hit] = []
-        for place, score in await self._ranked(text, passages):
+        for place, score in order:
             passage = passages[place]
             document = documents.get(passage.document_id)
             if document and _key(passage) not in seen:  # twice while a new version takes the old one's place

@@ -76,9 +76,7 @@ class MongoRoster:
         if (found := await self.version()) is None:
             async with _reaching("version"):
                 with contextlib.suppress(DuplicateKeyError):  # another process was first
-                    await self._database["mesh"].update_one(
-                        _SCHEMA, {"$setOnInsert": {"version": SCHEMA}}, upsert=True
-                    )
+                    await self._database["mesh"].update_one(_SCHEMA, {"$setOnInsert": {"version": SCHEMA}}, upsert=True)
             found = await self.version()
         check(f"The database {self._database.name!r} in MongoDB", found, SCHEMA)
 

@@ -39,6 +39,8 @@ KEPT_OPEN, KEPT_OPEN_S = 8, 3.0
 """Connections, and for how many seconds: less than Qdrant does, so that none is used that it just closed."""
 WITHIN = 10
 """Seconds that one call may take."""
+WRITTEN_WITHIN = 60
+"""The same where nobody waits: while it builds the graph of 20,000 points, a Qdrant may write nothing for a while."""
 MOST_DOCUMENTS = 1_000_000
 
 _POINTS = uuid.UUID("6c2f8a54-6d0b-4b0e-9a83-6a3c2f0f7c11")
@@ -99,8 +101,17 @@ def _untagged(grant: Grant) -> models.Filter:
 
 
 class QdrantPassages:
-    def __init__(self, client: AsyncQdrantClient, collection: str, *, model: str, dims: int) -> None:
+    def __init__(
+        self,
+        client: AsyncQdrantClient,
+        collection: str,
+        *,
+        model: str,
+        dims: int,
+        writer: AsyncQdrantClient | None = None,
+    ) -> None:
         self._client = client
+        self._writer = writer or client
         self._collection = collection
         self._model = model
         self._dims = dims
@@ -111,11 +122,12 @@ class QdrantPassages:
         # Told nothing, the client makes a new connection to a Qdrant on this machine for every call.
         limits = httpx.Limits(max_keepalive_connections=KEPT_OPEN, keepalive_expiry=KEPT_OPEN_S)
         client = AsyncQdrantClient(url=url, timeout=WITHIN, check_compatibility=False, limits=limits)
-        passages = cls(client, collection, model=model, dims=dims)
+        writer = AsyncQdrantClient(url=url, timeout=WRITTEN_WITHIN, check_compatibility=False, limits=limits)
+        passages = cls(client, collection, model=model, dims=dims, writer=writer)
         try:
             await passages.prepare()
         except BaseException:
-            await client.close()
+            await passages.close()
             raise
         return passages
 
@@ -132,6 +144,7 @@ class QdrantPassages:
 
     async def close(self) -> None:
         await self._client.close()
+        await self._writer.close()
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,11 +224,11 @@ class QdrantPassages:
             live = bool(await self._count(models.Filter(must=[*version, _is("state", LIVE)])))
             async for pairs in _batches(chunks, vectors):
                 points = await asyncio.to_thread(_points, document, read_as, pairs, live)
-                await self._client.upsert(self._collection, points)
+                await self._writer.upsert(self._collection, points)
             written = models.Filter(must=[*version, _index(lt=len(chunks))])
             if chunks and not live:
-                await self._client.set_payload(self._collection, {"state": LIVE}, points=written)
-            await self._client.delete(
+                await self._writer.set_payload(self._collection, {"state": LIVE}, points=written)
+            await self._writer.delete(
                 self._collection,
                 models.FilterSelector(
                     filter=models.Filter(must=[_is("document_id", document.document_id)], must_not=[written])

@@ -12,10 +12,11 @@ that got one. Times are those of at most 100 questions, whose texts the model se
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PurePosixPath
@@ -31,6 +32,7 @@ from agents.knowledge.grounding import answered
 from agents.knowledge.library import Library
 from agents.knowledge.ranking import fuse
 from mesh.contracts import Answer, Ask
+from mesh.errors import Unavailable
 from mesh.ports import Passage
 from mesh.settings import ROOT
 from tests.bench.corpora import NoSuchSet, Question, QuestionSet, Served, ingested, load
@@ -39,6 +41,9 @@ SETS = Path(os.environ.get("ADIYAN_DATA", ROOT.parent / "shared" / "data"))
 DATA = SETS / "abstention" / "squad2"
 PER_LEG = 40
 TIMED = 100
+TRIES = 30
+PAUSE_S = 2.0
+WHOLE = "search: hybrid"
 BASELINES = ("top_cosine", "top_bm25", "fused")
 
 Regime = Literal["labelled", "gold-removed", "off-topic"]
@@ -148,7 +153,14 @@ async def _ask(served: Served, question: Question, *, answerable: bool) -> Asked
 
 
 async def _answer(served: Served, library: Library, question: Question) -> Answer:
-    return await answered(library, served.grant, Ask(text=question.text))
+    """By the whole search: on a machine that is too busy for it a lower level answers, and that is another figure."""
+    for _ in range(TRIES):
+        with suppress(Unavailable):
+            answer = await answered(library, served.grant, Ask(text=question.text))
+            if set(answer.steps) <= {WHOLE}:
+                return answer
+        await asyncio.sleep(PAUSE_S)
+    raise Unavailable(f"The search fell back to a lower level {TRIES} times. Run it when the machine has less to do.")
 
 
 def _baselines(passages: Sequence[Passage]) -> tuple[float, ...]:

@@ -18,8 +18,8 @@ from mesh.access import OWN_SYSTEM, Gate
 from mesh.adapters import shelf
 from mesh.bus import Bus
 from mesh.cli.admin import all_documents
-from mesh.cli.documents import shown
 from mesh.cli.calibrating import calibrate
+from mesh.cli.documents import shown
 from mesh.cli.migrating import stores, tag_chunks
 from mesh.cli.withheld import why
 from mesh.dispatch import Dispatcher

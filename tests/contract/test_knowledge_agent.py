@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import os
 import time
@@ -385,14 +386,6 @@ async def test_a_file_comes_back_byte_for_byte(desk: Desk) -> None:
     assert (file.raw, file.media_type, file.document) == (PRICES, "text/markdown", card)
 
 
-async def test_no_models_is_unavailable(desk: Desk) -> None:
-    gone = OllamaEmbedder("http://127.0.0.1:1", model="m", dims=384, query_prefix="", document_prefix="")
-    desk.library.stores.embedder = gone
-    with pytest.raises(Unavailable):
-        await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="prices"))
-    await gone.close()
-
-
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -542,7 +535,7 @@ async def test_ten_full_pages_are_counted_and_searchable_to_the_last(desk: Desk)
 # ── incident d: the one part that mattered gave no text, and nobody was told ──────────────────────────────────────
 
 
-def price_list() -> bytes:
+def price_list(picture: bytes = b"") -> bytes:
     """Rooms in a table, and packages in a picture."""
     made = WordFile()
     made.add_heading("Casa Verde", 0)
@@ -553,7 +546,7 @@ def price_list() -> bytes:
     made.add_heading("Notice", 1)
     made.add_paragraph("The word for the cellar is KANARIENVOGEL.")
     made.add_heading("Packages", 1)
-    made.add_picture(word_files.png())
+    made.add_picture(io.BytesIO(picture) if picture else word_files.png())
     return word_files.raw_of(made)
 
 
@@ -574,6 +567,19 @@ async def test_a_picture_in_a_word_file_is_named_to_the_one_who_sent_it(desk: De
     (listed,) = (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents
     assert listed.troubles == told.troubles
     again = await desk.ingest(ASHA, "prices.docx", price_list())
+    assert again.troubles == told.troubles
+
+
+async def test_a_picture_that_cannot_be_read_in_a_word_file_is_named_to_the_one_who_sent_it(desk: Desk) -> None:
+    whole = price_list(word_files.png().getvalue())
+    damaged = price_list(word_files.png().getvalue()[:60])
+    assert (await desk.ingest(ASHA, "whole.docx", whole)).troubles == ()
+    told = await desk.ingest(ASHA, "prices.docx", damaged)
+    (trouble,) = told.troubles
+    assert trouble.startswith("picture 1 (under “Packages”): its text could not be read")
+    listed = {each.name: each for each in (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents}
+    assert listed["prices.docx"].troubles == told.troubles
+    again = await desk.ingest(ASHA, "prices.docx", damaged)
     assert again.troubles == told.troubles
 
 

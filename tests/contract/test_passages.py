@@ -329,7 +329,7 @@ async def test_an_upload_that_broke_off_is_invisible_and_can_be_repeated(
 ) -> None:
     await put(passages, ASHA, ["old"])
     with monkeypatch.context() as patched:
-        patched.setattr(passages._client, "set_payload", _breaks)
+        patched.setattr(passages._writer, "set_payload", _breaks)
         with pytest.raises(ConnectionResetError):
             await put(passages, ASHA, ["new", "newer"])
     assert await texts(passages, ASHA, "new") == {"old"}
