@@ -70,7 +70,7 @@ def _title(text: str) -> str:
             break
         title = longer[:TITLE_LENGTH]
     title = title or "Note"
-    return title[0].upper() + title[1:]
+    return unicodedata.normalize("NFC", title[0].upper() + title[1:])
 
 
 def _distinct(found: Sequence[str]) -> tuple[str, ...]:

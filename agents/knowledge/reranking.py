@@ -44,6 +44,7 @@ class Light:
         """Of what is likely to be asked about next: reading takes most of the time, and is kept."""
         for each in passages[: self.most]:
             _read(each.chunk.text)
+            is_latin_alone(each.chunk.text)
 
     async def rerank(self, question: str, passages: Sequence[Passage]) -> list[float]:
         cosines = {place: each.dense for place, each in enumerate(passages) if each.dense is not None}

@@ -56,6 +56,7 @@ class Sounds:
         return (self.latin & others.other) | (self.other & others.latin)
 
 
+@lru_cache(maxsize=4096)
 def is_latin_alone(text: str) -> bool:
     return not _ELSEWHERE.search(text)
 

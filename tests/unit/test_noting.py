@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.knowledge.ingesting import clean_name
@@ -58,6 +58,7 @@ def test_its_title_is_its_first_words(text: str, title: str) -> None:
 
 
 @given(st.text(max_size=300))
+@example("\uf900")
 def test_any_title_is_a_file_name_as_it_is(text: str) -> None:
     name = f"{Written.of(text).title} 2026-12-02.md"
     assert clean_name(name) == name
