@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,9 @@ RARE = 8
 BEGINS = 400
 """Characters of a note that a list of notes is given."""
 ABANDONED = timedelta(hours=1)
+NONE_FOR_S = 10.0
+"""So long nothing is looked for where nobody's notes lead anywhere: each search would ask. Another process's first note
+is followed that much later."""
 
 _TABLES = f"""
 BEGIN;
@@ -83,6 +87,7 @@ class DiskNotes:
     def __init__(self, work: Work, writing: Writing) -> None:
         self._work = work
         self._writing = writing
+        self._none_until = 0.0
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +114,9 @@ class DiskNotes:
             return Reserved(name)
 
         with self._writing():
-            return self._work(reserve)  # type: ignore[no-any-return]  # `Work` gives back what it was given
+            reserved: Reserved = self._work(reserve)
+        self._none_until = 0.0
+        return reserved
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -143,7 +150,16 @@ class DiskNotes:
     async def near(self, grant: Grant, document_ids: Sequence[str]) -> list[Link]:
         owner = grant.limited_to()
         wanted = list(dict.fromkeys(document_ids))
-        return await asyncio.to_thread(self._work, lambda database: _near(_Seen(database, owner), wanted))
+        if time.monotonic() < self._none_until:
+            return []
+
+        def read(database: sqlite3.Connection) -> list[Link]:
+            if not database.execute("SELECT 1 FROM note_edges LIMIT 1").fetchone():
+                self._none_until = time.monotonic() + NONE_FOR_S
+                return []
+            return _near(_Seen(database, owner), wanted)
+
+        return await asyncio.to_thread(self._work, read)
 
 
 class _Seen:

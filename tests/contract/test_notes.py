@@ -236,6 +236,13 @@ async def test_links_tags_and_replies_lead_one_step_both_ways(desk: Desk) -> Non
     }
 
 
+async def test_the_very_first_note_leads_on_though_a_search_found_none_before(desk: Desk) -> None:
+    plan = (await desk.ingest(ASHA, "plan.md", b"# Plan\n\nBerths are on the north side.\n")).document.document_id
+    assert await near(desk, ASHA, plan) == set()
+    await save(desk, ASHA, "The harbour master has the [[plan]]")
+    assert await near(desk, ASHA, plan) == {("The harbour master has the plan", "link")}
+
+
 async def test_a_link_to_what_is_not_there_yet_leads_to_it_once_it_is(desk: Desk) -> None:
     ask = (await save(desk, ASHA, "Compare with [[Contract]]")).document.document_id
     assert await near(desk, ASHA, ask) == set()
