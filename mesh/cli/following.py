@@ -26,7 +26,7 @@ async def watch(path: Path, owner: str, console: Console, *, everyone: bool, eve
     await needs(settings, "knowledge")
     watched = Watched(path, owner or settings.system_owner, "global" if everyone else "private")
     folder = Folder(watched, settings.adiyan_home)
-    follower = Follower(settings, folder, console)
+    follower = Follower(settings, folder, console, once=once)
     seen = await asyncio.to_thread(folder.look)
     async with Bus(settings.redis_url) as bus:
         while True:
@@ -38,10 +38,11 @@ async def watch(path: Path, owner: str, console: Console, *, everyone: bool, eve
 
 
 class Follower:
-    def __init__(self, settings: Settings, folder: Folder, console: Console) -> None:
+    def __init__(self, settings: Settings, folder: Folder, console: Console, *, once: bool) -> None:
         self._settings = settings
         self._folder = folder
         self._console = console
+        self._once = once
         self._said: set[str] = set()
         self._first = True
 
@@ -92,11 +93,9 @@ class Follower:
         if self._first:
             watched = self._folder.watched
             whose = "everyone" if watched.visibility == "global" else watched.owner
-            self._console.print(
-                f"Watching {escape(str(watched.path))}: {seen.files} file(s), seen by {whose}. Ctrl-C ends it; what "
-                "was taken in stays.",
-                soft_wrap=True,
-            )
+            doing, then = ("Looked at", "") if self._once else ("Watching", " Ctrl-C ends it; what was taken in stays.")
+            path = escape(str(watched.path))
+            self._console.print(f"{doing} {path}: {seen.files} file(s), seen by {whose}.{then}", soft_wrap=True)
         self._first = False
 
     def _say_once(self, text: str) -> None:

@@ -341,7 +341,9 @@ async def test_a_watched_folder_is_followed_and_what_leaves_it_is_not_quoted_any
         watching.send_signal(signal.SIGINT)
         assert watching.wait(20) == 130
         watching.stdout.close()
-    assert "unchanged" not in mesh.adiyan("kb", "watch", str(tmp_path), "--global", "--once").stdout
+    again = mesh.adiyan("kb", "watch", str(tmp_path), "--global", "--once").stdout
+    assert "1 file(s), seen by everyone" in again
+    assert "towels.md" not in again, "it was taken in before"
 
 
 def test_a_conversation_in_the_terminal(mesh: Running) -> None:
