@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Literal
 from zlib import crc32
 
@@ -334,6 +335,11 @@ _SAYS = regex.compile(rf"[\p{{L}}\p{{M}}]{{3}}|[{_UNSPACED}]")
 def telling(stem: str) -> str:
     """A file's name, if it says anything: `Guest guide` does, and `IMG_2044` or `c00012` does not."""
     return stem if _SAYS.search(_NUMBERED.sub("", stem)) else ""
+
+
+def under_names(file: str, heading_path: Iterable[str], text: str) -> str:
+    """What a passage's words are: its own below those of its file's name and its headings."""
+    return " ".join((telling(PurePosixPath(file).stem), *heading_path)) + f"\n{text}"
 
 
 def clipped(text: str, limit: int) -> str:

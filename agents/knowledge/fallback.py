@@ -6,12 +6,11 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
 
 from agents.knowledge.chunking import chunk
 from mesh.access import Grant
 from mesh.ports import Chunk, Document, Passage, Shelf
-from mesh.text import content_words, sparse_document, sparse_query, telling, words
+from mesh.text import content_words, sparse_document, sparse_query, under_names, words
 
 READ = 12
 """Documents that are cut and rated."""
@@ -83,8 +82,7 @@ def _cut(document: Document) -> Iterator[Chunk]:
 
 
 def _weights(document: Document, each: Chunk) -> dict[int, float]:
-    above = " ".join((telling(PurePosixPath(document.name).stem), *each.heading_path))
-    return dict(zip(*sparse_document(f"{above}\n{each.text}"), strict=True))
+    return dict(zip(*sparse_document(under_names(document.name, each.heading_path, each.text)), strict=True))
 
 
 def _passage(document: Document, each: Chunk, score: float) -> Passage:

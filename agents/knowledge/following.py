@@ -14,7 +14,7 @@ from agents.knowledge.cards import card_of
 from mesh.access import Grant
 from mesh.contracts import FolderRead, Ingested
 from mesh.errors import Malformed, MeshError
-from mesh.folders import File, Folder, read
+from mesh.folders import File, Folder, clash, read
 from mesh.settings import Watched
 
 if TYPE_CHECKING:
@@ -74,7 +74,5 @@ class Following:
             refused=done.refused,
             later=done.later,
             left=done.left,
-            trouble="; ".join(
-                f"{one} and {other} have one name: only the first is read" for one, other in seen.clashes
-            ),
+            trouble=" ".join(clash(one, other) for one, other in seen.clashes),
         )

@@ -83,12 +83,15 @@ class Searching:
         every = [await self.evidence(grant, each, within=within, hop=hop) for each in asked]
         return _in_turn(every).first(limit)
 
-    async def evidence(self, grant: Grant, text: str, *, within: Within = None, hop: int = 0) -> Searched:
+    async def evidence(
+        self, grant: Grant, text: str, *, within: Within = None, hop: int = 0, written_out: bool = False
+    ) -> Searched:
         """What the shelf does not show to the grant is left out, whatever the index says. Raises `Unavailable` when
         nothing can be searched at all.
 
         `hop`: among so many of the first (five at most) come also passages that the question's own words would not
-        find, because only what was found names them. Not for a search `within` documents."""
+        find, because only what was found names them. Not for a search `within` documents. `written_out`: the question's
+        acronyms are, already."""
         text = text.strip()[:LONGEST_QUERY]
         if not text:
             return Searched()
@@ -106,9 +109,10 @@ class Searching:
             if document and _key(passage) not in seen:  # twice while a new version takes the old one's place
                 seen.add(_key(passage))
                 hits.append(Hit(passage, document, score))
-        fuller = self._stores.transforming.expanded(text, [hit.passage.chunk.text for hit in hits])
-        if text != fuller[:LONGEST_QUERY]:
-            return await self.evidence(grant, fuller, within=within, hop=hop)
+        if not written_out:  # once: what a fuller question finds may define its words anew, without an end
+            fuller = self._stores.transforming.expanded(text, [hit.passage.chunk.text for hit in hits])
+            if text != fuller[:LONGEST_QUERY]:
+                return await self.evidence(grant, fuller, within=within, hop=hop, written_out=True)
         found = Searched(vector, tuple(hits), level)
         if within is None:
             found = await walked(self._stores, grant, text, found)

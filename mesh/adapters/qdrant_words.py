@@ -13,7 +13,7 @@ from qdrant_client import AsyncQdrantClient, models
 from mesh.adapters.qdrant_queries import SPARSE
 from mesh.names import names_of
 from mesh.ports import Chunk
-from mesh.text import sparse_document, telling
+from mesh.text import sparse_document, under_names
 
 log = logging.getLogger(__name__)
 
@@ -22,8 +22,7 @@ PAGE = 128
 
 def sparse_of(file: str, heading_path: Sequence[str], text: str) -> models.SparseVector | None:
     """None where there are no words."""
-    above = " ".join((telling(PurePosixPath(file).stem), *heading_path))
-    indices, values = sparse_document(f"{above}\n{text}")
+    indices, values = sparse_document(under_names(file, heading_path, text))
     return models.SparseVector(indices=indices, values=values) if indices else None
 
 
