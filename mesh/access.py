@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mesh.envelope import MESH
 from mesh.errors import Denied
-from mesh.ports import Directory, Tier
+from mesh.ports.people import Directory, Tier
 from mesh.settings import IDENTITY
 
 DRIVE_LEDGER = "ledger:drive"

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from mesh.configuration import Agents, read_agents
 from mesh.connections import answer
-from mesh.contracts import Answer, Ask
+from mesh.contracts.answers import Answer, Ask
 from mesh.envelope import Wire
 from mesh.errors import Unavailable
 from mesh.skills import Card, Skill

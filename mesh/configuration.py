@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from mesh.errors import Misconfigured
-from mesh.ports import Tier
+from mesh.ports.people import Tier
 from mesh.settings import read_yaml
 
 PERMISSION = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_]*")

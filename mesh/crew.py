@@ -11,7 +11,7 @@ from pathlib import Path
 from mesh.configuration import ORCHESTRATOR, AgentEntry, agents, read_agents
 from mesh.embedded.supervisor import Part, Running, Supervisor
 from mesh.errors import Unavailable
-from mesh.ports import Roster
+from mesh.ports.people import Roster
 
 log = logging.getLogger(__name__)
 

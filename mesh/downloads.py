@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from mesh import clock
 from mesh.bus import Bus
 from mesh.context import In, Out, unwrap
-from mesh.contracts import ANSWER, CLEAR_TO_SEND, GET_DOCUMENT, DocumentCard, DocumentFile, DocumentRef, Nothing
+from mesh.contracts.answers import Nothing
+from mesh.contracts.documents import GET_DOCUMENT, DocumentCard, DocumentFile, DocumentRef
+from mesh.contracts.orchestrator import ANSWER, CLEAR_TO_SEND
 from mesh.envelope import Request, new_trace
 from mesh.errors import NotFound
 from mesh.files import GONE, WORD, Link, word_file

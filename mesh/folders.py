@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from mesh.contracts import Ingested
+from mesh.contracts.documents import Ingested
 from mesh.envelope import digest
 from mesh.errors import Crashed, Malformed, MeshError, NotFound, TimedOut, Unavailable
 from mesh.settings import Watched

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from mesh.commands import command_of
-from mesh.ports import Attachment, Inbound
+from mesh.ports.channel import Attachment, Inbound
 
 NOTICE = "notice:"
 """What the id of no provider begins with: the mesh itself wants to say something."""

@@ -16,7 +16,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from mesh import scripts
-from mesh.contracts import Line, Reply
+from mesh.contracts.answers import Line
+from mesh.contracts.orchestrator import Reply
 from mesh.errors import MeshError, Unavailable
 
 KEPT_MS = 7 * 24 * 3600 * 1000

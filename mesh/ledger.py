@@ -19,7 +19,8 @@ from redis.exceptions import RedisError
 from mesh import clock, scripts
 from mesh.bus import enqueue_keys, pack
 from mesh.connections import Batched, answer
-from mesh.contracts import TAKE_TURNS, Line, Piece
+from mesh.contracts.answers import Line
+from mesh.contracts.orchestrator import TAKE_TURNS, Piece
 from mesh.envelope import MESH, Request, digest, new_trace
 from mesh.incoming import NOTICE, is_stop, kind_of, pack_inbound, unpack_inbound
 from mesh.lease import (
@@ -47,7 +48,7 @@ from mesh.lease import (
     waiting_key,
     window_key,
 )
-from mesh.ports import Delivery, Inbound
+from mesh.ports.channel import Delivery, Inbound
 from mesh.versions import REDIS, REDIS_KEY
 
 TURN_JOB_S = 24 * 3600.0

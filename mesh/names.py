@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import regex
 
-from mesh.ports import Chunk
+from mesh.ports.documents import Chunk
 from mesh.text import content_words, sentences, telling, words
 
 LONGEST = 8

@@ -83,8 +83,8 @@ class Settings(BaseSettings):
     )
     search_reranker: str = Field(
         default="agents.knowledge.reranking:Light",
-        description="What looks again at the first passages found: module:name of a class like mesh.ports.Reranker. "
-        "Empty: nothing does.",
+        description="What looks again at the first passages found: module:name of a class like "
+        "mesh.ports.passages.Reranker. Empty: nothing does.",
     )
     speech_url: str = Field(default="", description="What transcribes voice notes, in OpenAI's HTTP form.")
     speech_model: str = "whisper-base"

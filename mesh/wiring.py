@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from mesh.ledger import Ledger
     from mesh.links import Addresses
     from mesh.people import People
-    from mesh.ports import Calibrations, Channel, ChatModel, EmbeddingCache, FactStore, PassageIndex, Shelf, Transcriber
+    from mesh.ports.channel import Channel
+    from mesh.ports.documents import Shelf
+    from mesh.ports.memory import FactStore
+    from mesh.ports.models import ChatModel, Transcriber
+    from mesh.ports.passages import Calibrations, EmbeddingCache, PassageIndex
 
 
 async def open_roster(settings: Settings) -> MongoRoster:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from agents.orchestrator.alerts import Alerts
 from agents.orchestrator.sending import Sender
 from mesh.bus import Bus
-from mesh.contracts import Piece
+from mesh.contracts.orchestrator import Piece
 from mesh.counters import Counters
 from mesh.ledger import Ledger
 from mesh.people import People
-from mesh.ports import Channel
+from mesh.ports.channel import Channel
 
 OWNER = "+15550000000"
 

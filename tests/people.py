@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from mesh.errors import Unavailable
-from mesh.ports import Client, Tier
+from mesh.ports.people import Client, Tier
 
 ASHA, BEN, OWNER, STRANGER = "+15551230001", "+15551230002", "+15550000000", "+15559990000"
 

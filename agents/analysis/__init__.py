@@ -13,9 +13,10 @@ from agents.analysis.investigating import Investigated, investigate
 from agents.analysis.tools import toolbox
 from mesh.cards import Cards
 from mesh.context import Context
-from mesh.contracts import ANALYSE, Answer, Ask
+from mesh.contracts.analysis import ANALYSE
+from mesh.contracts.answers import Answer, Ask
 from mesh.dispatch import Agent
-from mesh.ports import ChatModel
+from mesh.ports.models import ChatModel
 from mesh.wiring import Parts
 
 

@@ -16,8 +16,8 @@ from agents.analysis.plans import Conclusion, Plan, Several, concluded, folded
 from agents.analysis.pricing import Sum
 from agents.analysis.scratchpad import Call, Finding, Observation, Passage, Scratchpad
 from agents.analysis.tools import CALCULATE, Tool
-from mesh.contracts import Ask
-from mesh.ports import ChatModel
+from mesh.contracts.answers import Ask
+from mesh.ports.models import ChatModel
 from mesh.questions import tidied
 from mesh.text import clipped
 

@@ -13,7 +13,7 @@ from agents.analysis.pricelists import Entry, Price, entries, plain_price
 from agents.analysis.pricing import entry_of, reads
 from agents.analysis.scratchpad import Call, Finding, Observation, Scratchpad
 from agents.analysis.tools import READ, SEARCH
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 from mesh.text import content_words, words
 
 _CHEAPEST = (

@@ -11,7 +11,7 @@ from agents.analysis.plans import Conclusion
 from agents.analysis.scratchpad import Scratchpad
 from agents.analysis.tools import CALCULATE, Tool, use
 from mesh.clock import now
-from mesh.contracts import Ask
+from mesh.contracts.answers import Ask
 from mesh.errors import MeshError
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import regex
 
 from agents.analysis.scratchpad import Call, Finding, Observation, Scratchpad
 from agents.analysis.tools import ASK_DOCUMENTS, ASK_MEMORY
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 from mesh.questions import as_written, is_personal, parts
 from mesh.text import content_words, words
 

@@ -15,7 +15,7 @@ from agents.analysis.quantities import COUNT, EACH, PEOPLE, TIMES, UNIT_OF, amou
 from agents.analysis.scratchpad import Call, Finding, Observation, Scratchpad
 from agents.analysis.tools import READ, SEARCH
 from mesh.bounds import fits, unbound
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 from mesh.text import clipped, content_words, sentences, words
 
 CONDITIONS = "conditions"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 from mesh.text import clipped
 
 MOST_FINDINGS = 24

@@ -11,23 +11,21 @@ from agents.analysis.arithmetic import calculate
 from agents.analysis.scratchpad import Observation, Passage
 from mesh.cards import Routable
 from mesh.context import Context
-from mesh.contracts import (
+from mesh.contracts.answers import Answer, Ask, Source
+from mesh.contracts.documents import (
     ANSWER_FROM_DOCUMENTS,
-    ANSWER_FROM_MEMORY,
     FIND_SOURCE_DOCUMENT,
     GET_DOCUMENT_TEXT,
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
-    Answer,
-    Ask,
     DocumentName,
     DocumentRef,
     Findings,
     Found,
     Search,
     SearchWithin,
-    Source,
 )
+from mesh.contracts.memory import ANSWER_FROM_MEMORY
 from mesh.errors import MeshError, Unavailable
 from mesh.skills import In, Out, Skill
 

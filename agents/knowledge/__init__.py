@@ -16,29 +16,19 @@ from agents.knowledge.tagging import tag
 from agents.knowledge.withholding import REASONS, Path, withheld
 from mesh.access import as_seen_by
 from mesh.context import Context
-from mesh.contracts import (
+from mesh.contracts.answers import Answer, Ask, Nothing
+from mesh.contracts.documents import (
     ANSWER_FROM_DOCUMENTS,
-    CALIBRATE,
     DELETE_DOCUMENT,
-    FIND_NOTES,
     FIND_SOURCE_DOCUMENT,
     GET_DOCUMENT,
     GET_DOCUMENT_TEXT,
     INGEST,
     LIST_DOCUMENTS,
-    READ_FOLDERS,
-    REBUILD,
     RETRIEVE_KNOWLEDGE_BASE,
-    SAVE_NOTE,
     SEARCH_WITHIN_DOCUMENT,
     SET_VISIBILITY,
     SHOW_DOCUMENT,
-    SOUND_OUT,
-    TAG_CHUNKS,
-    WHY_WITHHELD,
-    Answer,
-    Ask,
-    Calibrate,
     ChunkKept,
     DocumentCard,
     DocumentCards,
@@ -48,24 +38,29 @@ from mesh.contracts import (
     DocumentRef,
     DocumentText,
     Findings,
-    FoldersRead,
     Found,
-    Held,
     Ingest,
     Ingested,
-    NoteCard,
-    NoteSaved,
-    NotesFound,
-    NotesWanted,
-    Nothing,
     PartRead,
+    Search,
+    SearchWithin,
+    Visible,
+)
+from mesh.contracts.notes import FIND_NOTES, SAVE_NOTE, NoteCard, NoteSaved, NotesFound, NotesWanted, SaveNote
+from mesh.contracts.upkeep import (
+    CALIBRATE,
+    READ_FOLDERS,
+    REBUILD,
+    SOUND_OUT,
+    TAG_CHUNKS,
+    WHY_WITHHELD,
+    Calibrate,
+    FoldersRead,
+    Held,
     ReadFolders,
     ReadPath,
     Rebuild,
     Rebuilt,
-    SaveNote,
-    Search,
-    SearchWithin,
     Sounding,
     Soundings,
     SoundOut,
@@ -74,13 +69,13 @@ from mesh.contracts import (
     TaggedDocument,
     Threshold,
     Thresholds,
-    Visible,
     WhyWithheld,
     Withheld,
 )
 from mesh.dispatch import Agent
 from mesh.errors import Malformed
-from mesh.ports import Document, Note
+from mesh.ports.documents import Document
+from mesh.ports.notes import Note
 from mesh.settings import IDENTITY
 
 LARGEST_FILE = 16 << 20

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import regex
 
 from agents.knowledge.wishes import WISH_WORDS
-from mesh.contracts import Line
+from mesh.contracts.answers import Line
 from mesh.questions import OPENERS
 from mesh.text import content_words, words
 

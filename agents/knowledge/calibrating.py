@@ -20,7 +20,8 @@ from agents.knowledge.library import Library
 from agents.knowledge.units import Candidate, units_of
 from mesh.access import Grant, as_seen_by
 from mesh.errors import Denied
-from mesh.ports import Calibration, Chunk, Document
+from mesh.ports.documents import Chunk, Document
+from mesh.ports.passages import Calibration
 from mesh.text import content_words
 
 QUESTIONS = 60

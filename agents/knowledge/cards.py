@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mesh.contracts import DocumentCard
-from mesh.ports import Document
+from mesh.contracts.documents import DocumentCard
+from mesh.ports.documents import Document
 
 
 def card_of(document: Document) -> DocumentCard:

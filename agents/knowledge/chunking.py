@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from agents.knowledge.cutting import pieces
 from agents.knowledge.outline import Section, sections
-from mesh.ports import Chunk, Part
+from mesh.ports.documents import Chunk, Part
 from mesh.text import telling
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from agents.knowledge.chunking import embedding_text
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
-from mesh.ports import Chunk, Document, Vector
+from mesh.ports.documents import Chunk, Document
+from mesh.ports.models import Vector
 
 AT_ONCE = 16
 """Texts in one call: what is lost when it breaks off."""

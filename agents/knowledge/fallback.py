@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from agents.knowledge.chunking import chunk
 from mesh.access import Grant
-from mesh.ports import Chunk, Document, Passage, Shelf
+from mesh.ports.documents import Chunk, Document, Shelf
+from mesh.ports.passages import Passage
 from mesh.text import content_words, sparse_document, sparse_query, under_names, words
 
 READ = 12

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from agents.knowledge.cards import card_of
 from mesh.access import Grant
-from mesh.contracts import FolderRead, Ingested
+from mesh.contracts.documents import Ingested
+from mesh.contracts.upkeep import FolderRead
 from mesh.errors import Malformed, MeshError
 from mesh.folders import File, Folder, clash, read
 from mesh.settings import Watched

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mesh.ports import Chunk
+from mesh.ports.documents import Chunk
 from mesh.text import words
 from mesh.tokens import most_tokens
 

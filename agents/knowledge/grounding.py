@@ -14,8 +14,8 @@ from agents.knowledge.searching import Hit, Searched
 from agents.knowledge.units import Candidate
 from mesh.access import Grant
 from mesh.catalogue import say
-from mesh.contracts import Answer, Ask, Source
-from mesh.ports import Vector
+from mesh.contracts.answers import Answer, Ask, Source
+from mesh.ports.models import Vector
 from mesh.text import language
 
 

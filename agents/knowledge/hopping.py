@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from mesh.names import named_in, names_of
-from mesh.ports import Passage
+from mesh.ports.passages import Passage
 from mesh.text import content_words, words
 
 HOPS = 2

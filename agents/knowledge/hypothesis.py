@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mesh.envelope import Wire
 from mesh.errors import MeshError
-from mesh.ports import ChatModel, Embedder, Vector
+from mesh.ports.models import ChatModel, Embedder, Vector
 
 SHARE = 0.5
 """Of the made-up answer in the vector that is searched with."""

@@ -23,7 +23,8 @@ from mesh.envelope import digest
 from mesh.errors import Denied, Malformed, MeshError, NotFound, Unreadable
 from mesh.files import readable
 from mesh.ingestions import Progress, Report
-from mesh.ports import Chunk, Document, Vector, Visibility
+from mesh.ports.documents import Chunk, Document, Visibility
+from mesh.ports.models import Vector
 from mesh.settings import IDENTITY
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from agents.knowledge.stores import Stores
 from agents.knowledge.transforming import Transforming
 from mesh.access import Grant
 from mesh.errors import NotFound, Unavailable
-from mesh.ports import Document, Visibility
+from mesh.ports.documents import Document, Visibility
 
 if TYPE_CHECKING:
     from mesh.wiring import Parts

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import regex
 
-from mesh.ports import Passage
+from mesh.ports.passages import Passage
 
 _OVER = regex.compile(
     r"\b(?:archived?|old|superseded|obsolete|deprecated|expired|withdrawn|archivad[oa]|antigu[oa]|obsolet[oa]|vencid[oa])\b"

@@ -14,10 +14,11 @@ import regex
 from agents.knowledge.ingesting import Ingesting
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
-from mesh.contracts import NotesWanted, SaveNote
+from mesh.contracts.notes import NotesWanted, SaveNote
 from mesh.errors import Malformed, TooLong
 from mesh.files import readable
-from mesh.ports import Document, NewNote, Note
+from mesh.ports.documents import Document
+from mesh.ports.notes import NewNote, Note
 
 LONGEST = 50_000
 """In characters. What is longer is a file."""

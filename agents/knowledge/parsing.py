@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mesh.errors import Misconfigured, Unreadable
-from mesh.ports import Part
+from mesh.ports.documents import Part
 from mesh.settings import DocumentReader
 
 LARGEST = 20 << 20

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from agents.knowledge.lifecycle import standing
 from mesh.errors import Misconfigured, Unavailable
-from mesh.ports import Passage, Reranker
+from mesh.ports.passages import Passage, Reranker
 from mesh.settings import SearchMode
 
 log = logging.getLogger(__name__)

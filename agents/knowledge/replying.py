@@ -10,7 +10,7 @@ from agents.knowledge.asking import follow_up, left_out, respelled
 from agents.knowledge.judging import MULTILINGUAL_E5_SMALL, Judgement
 from agents.knowledge.units import Candidate
 from agents.knowledge.wishes import WISH_WORDS
-from mesh.contracts import Line
+from mesh.contracts.answers import Line
 from mesh.questions import as_written, is_personal, parts, questions_alone, tidied
 from mesh.text import content_words, words
 

@@ -1,7 +1,7 @@
 """A second look at the first passages of a search, without a model: how well one sentence holds the question's words,
 their neighbours and the kind of thing that it asks for. A few milliseconds for a dozen passages.
 
-Another reranker, such as a cross-encoder of the owner's, takes its place by the port `mesh.ports.Reranker`."""
+Another reranker, such as a cross-encoder of the owner's, takes its place by the port `mesh.ports.passages.Reranker`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agents.knowledge.ranking import spread
 from agents.knowledge.rarity import rarities
 from agents.knowledge.sounding import is_latin_alone, sounds
 from agents.knowledge.wishes import WISHES
-from mesh.ports import Passage
+from mesh.ports.passages import Passage
 from mesh.text import content_words, telling, term_weight, words
 
 # In spreads of the cosines. Chosen on one half of the questions of XQuAD (en, es, hi, and across) and SQuAD 2, reported

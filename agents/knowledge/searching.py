@@ -20,7 +20,9 @@ from agents.knowledge.tagging import unshelved
 from agents.knowledge.walking import walked
 from mesh.access import Grant
 from mesh.errors import Unavailable
-from mesh.ports import Document, Passage, Vector
+from mesh.ports.documents import Document
+from mesh.ports.models import Vector
+from mesh.ports.passages import Passage
 from mesh.text import words
 
 log = logging.getLogger(__name__)

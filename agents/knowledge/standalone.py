@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import regex
 
 from agents.knowledge.wishes import WISH_WORDS
-from mesh.contracts import Line
+from mesh.contracts.answers import Line
 from mesh.envelope import Wire
 from mesh.errors import MeshError
-from mesh.ports import ChatModel
+from mesh.ports.models import ChatModel
 from mesh.text import content_words, words
 
 TURNS = 4

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from agents.knowledge.reranking import Light
 from agents.knowledge.transforming import Transforming
 from mesh.ingestions import Ingestions
-from mesh.ports import Calibrations, Embedder, EmbeddingCache, PassageIndex, Reranker, Shelf
+from mesh.ports.documents import Shelf
+from mesh.ports.models import Embedder
+from mesh.ports.passages import Calibrations, EmbeddingCache, PassageIndex, Reranker
 from mesh.settings import DocumentReader, SearchMode
 
 

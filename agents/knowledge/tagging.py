@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
-from mesh.ports import Document, Passage, Untagged
+from mesh.ports.documents import Document
+from mesh.ports.passages import Passage, Untagged
 from mesh.settings import IDENTITY
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from agents.knowledge import acronyms, hypothesis
 from agents.knowledge.standalone import standalone
-from mesh.contracts import Line
-from mesh.ports import ChatModel, Embedder, Vector
+from mesh.contracts.answers import Line
+from mesh.ports.models import ChatModel, Embedder, Vector
 from mesh.questions import parts
 from mesh.settings import QUESTION_TRANSFORMS
 

@@ -9,7 +9,7 @@ from agents.knowledge.answering import Extract
 from agents.knowledge.searching import Searched
 from mesh.catalogue import say
 from mesh.errors import Unavailable
-from mesh.ports import Vector
+from mesh.ports.models import Vector
 from mesh.text import content_words, language, words
 
 QUESTION: Vector = (0.83,)

@@ -14,7 +14,7 @@ from agents.knowledge.ranking import ranked
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
 from mesh.errors import Unavailable
-from mesh.ports import Link
+from mesh.ports.notes import Link
 
 if TYPE_CHECKING:
     from agents.knowledge.searching import Hit, Searched

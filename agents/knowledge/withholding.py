@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agents.knowledge.library import Library
 from agents.knowledge.searching import PER_LEG
 from mesh.access import Grant
-from mesh.contracts import (
+from mesh.contracts.documents import (
     FIND_SOURCE_DOCUMENT,
     GET_DOCUMENT,
     GET_DOCUMENT_TEXT,
@@ -19,7 +19,8 @@ from mesh.contracts import (
     SEARCH_WITHIN_DOCUMENT,
     SHOW_DOCUMENT,
 )
-from mesh.ports import Document, Passage
+from mesh.ports.documents import Document
+from mesh.ports.passages import Passage
 
 BY_SHELF = "visible to everyone, or the client's own"
 BY_INDEX = f"{BY_SHELF}: in the index, and on the shelf; and tagged"

@@ -24,28 +24,24 @@ from agents.memory.recency import calibrated, over_fetch, rerank
 from agents.memory.subjects import read, same_subject
 from mesh.access import Grant
 from mesh.context import Context
-from mesh.contracts import (
+from mesh.contracts.answers import Answer, Ask, Memory, Nothing, Source
+from mesh.contracts.memory import (
     ANSWER_FROM_MEMORY,
     EXPORT_MEMORY,
     FORGET,
     NOTE,
     RECALL,
     REMEMBER,
-    Answer,
-    Ask,
     Forget,
     Forgotten,
-    Memory,
-    Nothing,
     Recall,
     Recalled,
     Remember,
     Remembered,
-    Source,
     Told,
 )
 from mesh.dispatch import Agent
-from mesh.ports import Fact, FactStore
+from mesh.ports.memory import Fact, FactStore
 from mesh.wiring import Parts
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from agents.memory.lexicon import concepts, known
 from agents.memory.subjects import read
-from mesh.ports import Fact
+from mesh.ports.memory import Fact
 
 ALIKE = 0.93
 """Cosine from which a fact is meant although its words are others: far above that of a neighbouring subject (.89)."""

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from agents.memory.extracting import Stated, corrected
 from agents.memory.lexicon import MANY, SPANS, concepts, kinds_in, tidy
 from agents.memory.subjects import Statement, competes, read, same_subject
-from mesh.ports import Fact
+from mesh.ports.memory import Fact
 
 # Cosines of multilingual-e5-small are compressed: unrelated facts of one person lie at .79-.84, a second allergy at
 # .95, a changed value at .84-.97, the same in other words at .95-1.0 (tests/unit/data/memory/pairs.jsonl).

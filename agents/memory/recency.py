@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from agents.memory.subjects import read, same_subject
-from mesh.contracts import Memory
-from mesh.ports import Fact
+from mesh.contracts.answers import Memory
+from mesh.ports.memory import Fact
 
 Mode = Literal["competing", "blanket"]
 

@@ -26,29 +26,14 @@ from mesh.cards import Cards, Routable
 from mesh.catalogue import say, say_error
 from mesh.commands import command_of
 from mesh.context import Context
-from mesh.contracts import (
-    CLEAR_TO_SEND,
-    CONVERSE,
-    NOTE,
-    RECALL,
-    REMEMBER,
-    TAKE_TURNS,
-    Answer,
-    Ask,
-    Chat,
-    Memory,
-    Nothing,
-    Piece,
-    Recall,
-    Remember,
-    Reply,
-    Turn,
-)
+from mesh.contracts.answers import Answer, Ask, Memory, Nothing
+from mesh.contracts.memory import NOTE, RECALL, REMEMBER, Recall, Remember
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, CONVERSE, TAKE_TURNS, Chat, Piece, Reply, Turn
 from mesh.dispatch import Agent
 from mesh.errors import Denied, MeshError, Unavailable
 from mesh.ledger import Ledger, turn_kick
 from mesh.people import Person
-from mesh.ports import Transcriber
+from mesh.ports.models import Transcriber
 from mesh.wiring import Parts
 
 log = logging.getLogger(__name__)

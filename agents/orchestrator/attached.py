@@ -10,10 +10,12 @@ from typing import Any
 from agents.orchestrator.commanding import source_of, who_sees
 from mesh.catalogue import say, say_error
 from mesh.context import Context
-from mesh.contracts import INGEST, DocumentCard, Ingest, Ingested, Piece, Reply, SentFile, Turn
+from mesh.contracts.documents import INGEST, DocumentCard, Ingest, Ingested
+from mesh.contracts.orchestrator import Piece, Reply, SentFile, Turn
 from mesh.errors import Crashed, MeshError, NotFound, TimedOut, Unavailable, Unreadable
 from mesh.people import People
-from mesh.ports import Attachment, Channel, Media, Transcriber
+from mesh.ports.channel import Attachment, Channel, Media
+from mesh.ports.models import Transcriber
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from mesh.envelope import pseudonym
 from mesh.errors import MeshError
 from mesh.ledger import Ledger
-from mesh.ports import Channel
+from mesh.ports.channel import Channel
 
 log = logging.getLogger(__name__)
 

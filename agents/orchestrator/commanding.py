@@ -12,24 +12,19 @@ from agents.orchestrator.alerts import Alerts
 from mesh.catalogue import say
 from mesh.commands import ALL, Command
 from mesh.context import Context
-from mesh.contracts import (
+from mesh.contracts.answers import Nothing, Source
+from mesh.contracts.documents import (
     DELETE_DOCUMENT,
-    EXPORT_MEMORY,
     FIND_SOURCE_DOCUMENT,
-    FORGET,
     LIST_DOCUMENTS,
     SET_VISIBILITY,
     DocumentCard,
     DocumentName,
     DocumentRef,
-    Forget,
-    Nothing,
-    Piece,
-    Reply,
-    Source,
-    Turn,
     Visible,
 )
+from mesh.contracts.memory import EXPORT_MEMORY, FORGET, Forget
+from mesh.contracts.orchestrator import Piece, Reply, Turn
 from mesh.errors import NotFound
 from mesh.lease import KEPT_MS, TurnRecord
 from mesh.ledger import Ledger

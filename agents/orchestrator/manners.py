@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from mesh.catalogue import say
 from mesh.commands import command_of
-from mesh.contracts import Piece, Reply
+from mesh.contracts.orchestrator import Piece, Reply
 from mesh.lease import TurnRecord
 from mesh.people import People, Person
-from mesh.ports import Inbound
+from mesh.ports.channel import Inbound
 from mesh.text import language
 
 

@@ -11,20 +11,12 @@ from agents.orchestrator.commanding import Obey, Order, documents_of, source_of,
 from agents.orchestrator.notes_asked import Asked, named
 from mesh.commands import command_of
 from mesh.context import Context
-from mesh.contracts import (
-    ANALYSE,
-    ANSWER_FROM_DOCUMENTS,
-    ANSWER_FROM_MEMORY,
-    FIND_NOTES,
-    SAVE_NOTE,
-    NoteSaved,
-    NotesFound,
-    NotesWanted,
-    Piece,
-    Reply,
-    SaveNote,
-    Source,
-)
+from mesh.contracts.analysis import ANALYSE
+from mesh.contracts.answers import Source
+from mesh.contracts.documents import ANSWER_FROM_DOCUMENTS
+from mesh.contracts.memory import ANSWER_FROM_MEMORY
+from mesh.contracts.notes import FIND_NOTES, SAVE_NOTE, NoteSaved, NotesFound, NotesWanted, SaveNote
+from mesh.contracts.orchestrator import Piece, Reply
 from mesh.ledger import Ledger
 
 Say = Callable[..., str]

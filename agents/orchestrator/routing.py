@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import regex
 
-from mesh.ports import Embedder, Vector
+from mesh.ports.models import Embedder, Vector
 from mesh.questions import is_personal, parts
 from mesh.skills import Card
 

@@ -14,12 +14,12 @@ from agents.orchestrator import words
 from agents.orchestrator.alerts import Alerts
 from agents.orchestrator.formatting import for_whatsapp, split
 from mesh.catalogue import say
-from mesh.contracts import ANSWER, Piece, Reply
+from mesh.contracts.orchestrator import ANSWER, Piece, Reply
 from mesh.errors import Ambiguous, MeshError, Refused, Throttled
 from mesh.lease import Lease, TurnRecord, said_and_answered
 from mesh.ledger import Ledger, Undelivered
 from mesh.people import People
-from mesh.ports import Channel
+from mesh.ports.channel import Channel
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from agents.orchestrator.sending import MOST_SENDS, Sender
 from mesh import clock
 from mesh.catalogue import say, say_error
 from mesh.context import Local
-from mesh.contracts import CLEAR_TO_SEND, CONVERSE, Piece, Reply, SentFile, Turn
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, CONVERSE, Piece, Reply, SentFile, Turn
 from mesh.envelope import Failed, Ok, Request, digest
 from mesh.errors import ChannelError
 from mesh.lease import Lease, LeaseLost, TurnRecord

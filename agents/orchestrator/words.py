@@ -4,7 +4,7 @@ catalogue."""
 from __future__ import annotations
 
 from mesh.catalogue import say
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 from mesh.skills import Card
 from mesh.text import language
 

@@ -14,7 +14,7 @@ from typing import Any
 from mesh.access import Grant
 from mesh.envelope import digest
 from mesh.errors import Denied, Unavailable
-from mesh.ports import Calibration
+from mesh.ports.passages import Calibration
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ import httpx
 
 from mesh.adapters.media_types import bare, file_name, is_page, taken, type_by_name
 from mesh.errors import NotFound, Unavailable, Unreadable
-from mesh.ports import Attachment, Media
+from mesh.ports.channel import Attachment, Media
 from mesh.settings import is_loopback
 
 log = logging.getLogger(__name__)
@@ -86,8 +86,8 @@ class Places:
 
 
 class Fetcher:
-    """`fetch` is for the `fetch` of a `mesh.ports.Channel`. It goes through no proxy: one would look the host up again,
-    and connect by itself."""
+    """`fetch` is for the `fetch` of a `mesh.ports.channel.Channel`. It goes through no proxy: one would look the host
+    up again, and connect by itself."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from datetime import date
 from mimetypes import MimeTypes
 from pathlib import PurePosixPath
 
-from mesh.ports import InboundKind
+from mesh.ports.channel import InboundKind
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _EXTENSIONS: dict[str, tuple[str, ...]] = {

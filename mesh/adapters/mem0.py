@@ -22,7 +22,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 from mesh.access import Grant
 from mesh.envelope import pseudonym
 from mesh.errors import Crashed, Misconfigured, NotFound, Unavailable
-from mesh.ports import Fact
+from mesh.ports.memory import Fact
 from mesh.settings import IDENTITY
 from mesh.versions import check
 

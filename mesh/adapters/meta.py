@@ -35,7 +35,7 @@ from mesh.errors import (
     Unavailable,
     Unreadable,
 )
-from mesh.ports import Attachment, Inbound, Media
+from mesh.ports.channel import Attachment, Inbound, Media
 from mesh.settings import is_loopback
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 
 
 class MetaChannel:
-    """A `mesh.ports.Channel`. Nothing is sent again here: the ledger decides that."""
+    """A `mesh.ports.channel.Channel`. Nothing is sent again here: the ledger decides that."""
 
     limit = 4096
     files = frozenset((*chain(*_KINDS.values()), *_DOCUMENTS))

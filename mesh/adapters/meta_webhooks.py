@@ -17,7 +17,7 @@ from typing import Any
 
 from mesh.envelope import digest
 from mesh.errors import Malformed, Misconfigured
-from mesh.ports import Attachment, Delivery, Inbound, InboundKind
+from mesh.ports.channel import Attachment, Delivery, Inbound, InboundKind
 
 SIGNATURE_HEADER = "X-Hub-Signature-256"
 REFERENCE = "meta:"

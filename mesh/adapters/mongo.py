@@ -17,7 +17,7 @@ from pymongo.errors import ConfigurationError, DuplicateKeyError, InvalidURI, Op
 
 from mesh.envelope import pseudonym
 from mesh.errors import Malformed, Misconfigured, NotFound, Unavailable
-from mesh.ports import Client, Tier
+from mesh.ports.people import Client, Tier
 from mesh.settings import IDENTITY
 from mesh.versions import check
 

@@ -16,7 +16,7 @@ from typing import Any
 from mesh.access import Grant
 from mesh.envelope import digest
 from mesh.errors import Misconfigured
-from mesh.ports import Link, NewNote, Note, Reserved
+from mesh.ports.notes import Link, NewNote, Note, Reserved
 
 VERSION = 1
 ENDING = ".md"

@@ -9,7 +9,7 @@ import httpx
 import ollama
 
 from mesh.errors import Misconfigured, Unavailable
-from mesh.ports import Vector
+from mesh.ports.models import Vector
 
 TIMEOUT_S = 60.0
 BATCH = 16

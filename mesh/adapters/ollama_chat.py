@@ -17,7 +17,7 @@ import ollama
 from pydantic import BaseModel, ValidationError
 
 from mesh.errors import MeshError, Misconfigured, TimedOut, TooLong, Unavailable, Unfit
-from mesh.ports import Shape
+from mesh.ports.models import Shape
 from mesh.tokens import most_tokens
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,9 @@ from mesh.adapters.qdrant_words import sparse_of, tell_anew
 from mesh.envelope import digest, pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
 from mesh.names import names_of
-from mesh.ports import Chunk, Document, Passage, Untagged, Vector, Visibility
+from mesh.ports.documents import Chunk, Document, Visibility
+from mesh.ports.models import Vector
+from mesh.ports.passages import Passage, Untagged
 
 log = logging.getLogger(__name__)
 

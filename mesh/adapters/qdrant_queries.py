@@ -15,7 +15,9 @@ from pydantic_core import to_json
 from qdrant_client import AsyncQdrantClient, models
 
 from mesh.errors import Unavailable
-from mesh.ports import Chunk, Passage, Vector
+from mesh.ports.documents import Chunk
+from mesh.ports.models import Vector
+from mesh.ports.passages import Passage
 from mesh.text import sparse_query
 
 DENSE = "dense"

@@ -12,7 +12,7 @@ from qdrant_client import AsyncQdrantClient, models
 
 from mesh.adapters.qdrant_queries import SPARSE
 from mesh.names import names_of
-from mesh.ports import Chunk
+from mesh.ports.documents import Chunk
 from mesh.text import sparse_document, under_names
 
 log = logging.getLogger(__name__)

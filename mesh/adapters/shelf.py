@@ -25,7 +25,7 @@ from mesh.adapters.notes import DiskNotes, prepare
 from mesh.adapters.shelf_scan import holding
 from mesh.envelope import pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.ports import Document, Part, Visibility
+from mesh.ports.documents import Document, Part, Visibility
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ import httpx
 from pydantic import BaseModel, Field, ValidationError
 
 from mesh.errors import MeshError, Misconfigured, TooLong, Unavailable, Unreadable
-from mesh.ports import Heard
+from mesh.ports.models import Heard
 
 log = logging.getLogger(__name__)
 

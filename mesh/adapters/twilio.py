@@ -27,7 +27,7 @@ from twilio.rest import Client  # type: ignore[import-untyped]  # twilio ships n
 from mesh.adapters.fetching import Fetcher, Places
 from mesh.adapters.twilio_signature import MAX_MEDIA, address, parse_inbound
 from mesh.errors import Ambiguous, ChannelError, Malformed, Misconfigured, Refused, Throttled
-from mesh.ports import Attachment, Inbound, Media
+from mesh.ports.channel import Attachment, Inbound, Media
 from mesh.settings import is_loopback
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 
 
 class TwilioChannel:
-    """A `mesh.ports.Channel`. Nothing is sent again here: the ledger decides that."""
+    """A `mesh.ports.channel.Channel`. Nothing is sent again here: the ledger decides that."""
 
     limit = 1600
     files = FILES

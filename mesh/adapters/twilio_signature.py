@@ -20,7 +20,7 @@ from twilio.request_validator import (  # type: ignore[import-untyped]  # twilio
 
 from mesh.adapters.media_types import is_name_of, kind_of
 from mesh.errors import Malformed, Misconfigured
-from mesh.ports import Attachment, Delivery, Inbound, InboundKind
+from mesh.ports.channel import Attachment, Delivery, Inbound, InboundKind
 
 Pairs = Sequence[tuple[str, str]]
 

@@ -20,7 +20,8 @@ from typing import TypeVar
 
 from mesh.access import Grant
 from mesh.errors import Unavailable
-from mesh.ports import Document, Vector
+from mesh.ports.documents import Document
+from mesh.ports.models import Vector
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,11 @@ from mesh.bus import Bus
 from mesh.cli.progressing import bars, documents_shown, side_by_side
 from mesh.configuration import read_agents
 from mesh.context import unwrap
-from mesh.contracts import INGEST, LIST_DOCUMENTS, DocumentCard, Ingest, Ingested, Nothing
+from mesh.contracts.answers import Nothing
+from mesh.contracts.documents import INGEST, LIST_DOCUMENTS, DocumentCard, Ingest, Ingested
 from mesh.envelope import Request, Wire, new_trace
 from mesh.errors import Malformed, MeshError, Unavailable
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.settings import Settings
 from mesh.skills import Skill
 from mesh.up import running_settings

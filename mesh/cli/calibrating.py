@@ -8,7 +8,7 @@ from mesh.bus import Bus
 from mesh.cli.admin import ask_as_owner, needs
 from mesh.cli.printing import Row, Sheet
 from mesh.cli.progressing import bars
-from mesh.contracts import CALIBRATE, SOUND_OUT, Calibrate, Sounding, SoundOut, Threshold
+from mesh.contracts.upkeep import CALIBRATE, SOUND_OUT, Calibrate, Sounding, SoundOut, Threshold
 from mesh.settings import Settings
 from mesh.up import running_settings
 

@@ -24,7 +24,7 @@ from mesh.errors import MeshError
 from mesh.lease import OUTCOMES
 from mesh.ledger import Ledger
 from mesh.people import People
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.settings import Settings
 from mesh.testing.phone import Phone, Posted, Received
 from mesh.up import Mesh, Started

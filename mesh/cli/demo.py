@@ -18,7 +18,7 @@ from mesh.cli.report import Heard, figures, show, summarise, write
 from mesh.embedded.supervisor import Supervisor
 from mesh.errors import Malformed, MeshError
 from mesh.ledger import Ledger
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.settings import IDENTITY, META_SETTINGS, Settings, load
 from mesh.testing.phone import Phone
 from mesh.up import Mesh, Started

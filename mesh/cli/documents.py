@@ -5,7 +5,8 @@ from __future__ import annotations
 from mesh.bus import Bus
 from mesh.cli.admin import ask_as_owner, needs, seen_by
 from mesh.cli.printing import Sheet
-from mesh.contracts import LIST_DOCUMENTS, SHOW_DOCUMENT, DocumentCard, DocumentParts, DocumentRef, Nothing
+from mesh.contracts.answers import Nothing
+from mesh.contracts.documents import LIST_DOCUMENTS, SHOW_DOCUMENT, DocumentCard, DocumentParts, DocumentRef
 from mesh.errors import NotFound
 from mesh.up import running_settings
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from mesh.bus import Bus
 from mesh.cli.admin import ask_as_owner, needs, told
 from mesh.cli.progressing import bars, documents_shown
-from mesh.contracts import DELETE_DOCUMENT, INGEST, DocumentRef, Ingest, Ingested
+from mesh.contracts.documents import DELETE_DOCUMENT, INGEST, DocumentRef, Ingest, Ingested
 from mesh.errors import Malformed, MeshError
 from mesh.folders import File, Folder, Look, Tally, clash, read
 from mesh.settings import Settings, Watched

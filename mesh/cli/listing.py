@@ -15,7 +15,7 @@ from mesh.cli.printing import Row, Sheet
 from mesh.configuration import PERMISSION, agents, entry_of, read_agents, tiers
 from mesh.crew import change
 from mesh.errors import Denied, Malformed, MeshError, Misconfigured, NotFound, Unavailable
-from mesh.ports import Client, Roster, Tier
+from mesh.ports.people import Client, Roster, Tier
 from mesh.process import load_agent
 from mesh.queues import QueueState, WorkerState, queues, workers
 from mesh.settings import Settings

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mesh.bus import Bus
 from mesh.cli.admin import ask_as_owner, needs
 from mesh.cli.printing import Row, Sheet
-from mesh.contracts import TAG_CHUNKS, TagChunks, TaggedDocument
+from mesh.contracts.upkeep import TAG_CHUNKS, TagChunks, TaggedDocument
 from mesh.errors import MeshError, Misconfigured
 from mesh.settings import Settings
 from mesh.up import running_settings

@@ -13,7 +13,9 @@ from mesh.bus import Bus
 from mesh.cli.admin import ask_as_owner, needs
 from mesh.cli.documents import called
 from mesh.cli.progressing import bars, documents_shown, side_by_side
-from mesh.contracts import LIST_DOCUMENTS, REBUILD, DocumentCard, Nothing, Rebuild, Rebuilt
+from mesh.contracts.answers import Nothing
+from mesh.contracts.documents import LIST_DOCUMENTS, DocumentCard
+from mesh.contracts.upkeep import REBUILD, Rebuild, Rebuilt
 from mesh.errors import MeshError, TimedOut
 from mesh.settings import Settings
 from mesh.up import running_settings

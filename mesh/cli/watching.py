@@ -17,7 +17,7 @@ from mesh.cli.listing import lasting, open_redis, open_tables, told
 from mesh.cli.printing import Row, show, table
 from mesh.configuration import Agents, read_agents
 from mesh.errors import MeshError
-from mesh.ports import Roster
+from mesh.ports.people import Roster
 from mesh.queues import QueueState, queues
 from mesh.settings import Settings
 from mesh.up import STORES

@@ -6,7 +6,8 @@ from mesh.access import Gate
 from mesh.bus import Bus
 from mesh.cli.admin import ask_as_owner, needs
 from mesh.cli.printing import Sheet
-from mesh.contracts import RETRIEVE_KNOWLEDGE_BASE, WHY_WITHHELD, WhyWithheld, Withheld
+from mesh.contracts.documents import RETRIEVE_KNOWLEDGE_BASE
+from mesh.contracts.upkeep import WHY_WITHHELD, WhyWithheld, Withheld
 from mesh.errors import Denied, Malformed
 from mesh.settings import Settings
 from mesh.up import running_settings

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from mesh.contracts import Reply
+from mesh.contracts.orchestrator import Reply
 from mesh.errors import Unavailable
 from mesh.ingestions import Ingestion
 from mesh.lease import OUTCOMES, STEPS, TurnRecord

@@ -24,7 +24,7 @@ from mesh.gateway.door import DRAINED
 from mesh.gateway.files import ROUTE, Files
 from mesh.gateway.forms import FORGED, FORM, SignedForms
 from mesh.gateway.meta import MetaWebhooks
-from mesh.ports import Delivery, Inbound
+from mesh.ports.channel import Delivery, Inbound
 
 __all__ = ["FORGED", "FORM", "TWILIO_MESSAGES", "TWILIO_STATUS", "Inbox", "create_app"]
 

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from mesh.contracts import DocumentFile
+from mesh.contracts.documents import DocumentFile
 from mesh.envelope import pseudonym
 from mesh.errors import Crashed, MeshError, TimedOut, Unavailable
 from mesh.files import GONE, PATH, Link, readable

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from mesh.adapters.meta_webhooks import SIGNATURE_HEADER, Signatures, Status, Webhook, parse_webhook
 from mesh.envelope import pseudonym
 from mesh.errors import Misconfigured, Unavailable
-from mesh.ports import Delivery, Inbound
+from mesh.ports.channel import Delivery, Inbound
 
 log = logging.getLogger(__name__)
 

@@ -31,9 +31,9 @@ from agents.knowledge.chunking import chunk, embedding_text
 from agents.knowledge.grounding import answered
 from agents.knowledge.library import Library
 from agents.knowledge.ranking import fuse
-from mesh.contracts import Answer, Ask
+from mesh.contracts.answers import Answer, Ask
 from mesh.errors import Unavailable
-from mesh.ports import Passage
+from mesh.ports.passages import Passage
 from mesh.settings import ROOT
 from tests.bench.corpora import NoSuchSet, Question, QuestionSet, Served, ingested, load
 

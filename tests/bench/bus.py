@@ -26,7 +26,7 @@ from mesh.bus import Bus
 from mesh.embedded import parts
 from mesh.embedded.supervisor import Supervisor, free_port
 from mesh.envelope import Request, new_trace
-from mesh.ports import Client, Tier
+from mesh.ports.people import Client, Tier
 from tests.bench.worker import PLAIN, STAGE
 from tests.people import ASHA
 

@@ -32,7 +32,7 @@ from mesh.adapters.shelf import DiskShelf
 from mesh.adapters.vectors import SqliteVectors
 from mesh.envelope import digest
 from mesh.errors import Unreadable
-from mesh.ports import Vector
+from mesh.ports.models import Vector
 from mesh.settings import ROOT, Settings
 from tests.processes import models, qdrant
 

@@ -36,8 +36,8 @@ from mesh.adapters.notes import RARE
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
-from mesh.contracts import SaveNote
-from mesh.ports import Link
+from mesh.contracts.notes import SaveNote
+from mesh.ports.notes import Link
 from tests.bench.corpora import NoSuchSet, load
 from tests.processes import models, qdrant
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from agents.knowledge.ranking import five_signal, fuse
 from mesh.adapters.qdrant import COLLECTION, DENSE, SPARSE, scope
-from mesh.ports import Passage
+from mesh.ports.passages import Passage
 from mesh.settings import ROOT
 from mesh.text import sparse_query
 from tests.bench.corpora import NoSuchSet, Question, Served, entries_of, ingested, load

@@ -36,7 +36,8 @@ from mesh.adapters.shelf import DiskShelf
 from mesh.embedded import parts
 from mesh.embedded.supervisor import Supervisor, free_port
 from mesh.envelope import digest
-from mesh.ports import Chunk, Document, Part, Vector, Visibility
+from mesh.ports.documents import Chunk, Document, Part, Visibility
+from mesh.ports.models import Vector
 from mesh.settings import ROOT
 from mesh.text import sparse_query
 

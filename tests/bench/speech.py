@@ -18,7 +18,7 @@ from mesh.embedded import parts
 from mesh.embedded.sound import BYTES_PER_SECOND, decode
 from mesh.embedded.supervisor import Supervisor, free_port
 from mesh.embedded.whisper import MODEL, weights
-from mesh.ports import Heard
+from mesh.ports.models import Heard
 from mesh.settings import ROOT
 
 VOICE = ROOT / "config" / "demo" / "voice"

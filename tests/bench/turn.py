@@ -26,11 +26,12 @@ from redis.asyncio import Redis
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.bus import Bus
 from mesh.cli.admin import add_document
-from mesh.contracts import REMEMBER, TAKE_TURNS
+from mesh.contracts.memory import REMEMBER
+from mesh.contracts.orchestrator import TAKE_TURNS
 from mesh.embedded.parts import http_says_ok
 from mesh.embedded.supervisor import Part, Supervisor, free_port
 from mesh.ledger import Ledger
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.settings import ROOT, Settings, load
 from mesh.testing.phone import Phone
 from mesh.up import Mesh, Started

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from mesh.ports import Embedder, Vector
+from mesh.ports.models import Embedder, Vector
 
 FOLDER = "ADIYAN_BENCH_CACHE"
 """Names a folder that is kept between runs; without it each run embeds everything."""

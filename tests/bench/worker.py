@@ -15,7 +15,7 @@ from mesh.access import Gate
 from mesh.adapters.mongo import MongoRoster
 from mesh.bus import Bus
 from mesh.context import Context
-from mesh.contracts import Nothing
+from mesh.contracts.answers import Nothing
 from mesh.dispatch import Agent, Dispatcher
 from mesh.skills import Skill
 from mesh.worker import MeshWorker

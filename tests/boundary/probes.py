@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mesh.contracts import (
+from mesh.contracts.documents import (
     ANSWER_FROM_DOCUMENTS,
-    FIND_NOTES,
     FIND_SOURCE_DOCUMENT,
     GET_DOCUMENT,
     GET_DOCUMENT_TEXT,
@@ -17,6 +16,7 @@ from mesh.contracts import (
     SEARCH_WITHIN_DOCUMENT,
     SHOW_DOCUMENT,
 )
+from mesh.contracts.notes import FIND_NOTES
 from mesh.skills import Skill
 from tests.boundary.stage import NAME
 from tests.people import ASHA

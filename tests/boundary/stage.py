@@ -19,10 +19,11 @@ from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.context import unwrap
-from mesh.contracts import INGEST, SAVE_NOTE, DocumentCard, Ingest, SaveNote
+from mesh.contracts.documents import INGEST, DocumentCard, Ingest
+from mesh.contracts.notes import SAVE_NOTE, SaveNote
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Failed, Ok, Request, Wire
-from mesh.ports import Tier
+from mesh.ports.people import Tier
 from mesh.skills import Skill
 from tests.people import ASHA, BEN, OWNER, Directory
 

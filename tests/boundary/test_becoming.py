@@ -15,7 +15,8 @@ import pytest
 from mesh.access import upkeep
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.cli.admin import seen_by
-from mesh.contracts import (
+from mesh.contracts.answers import Nothing
+from mesh.contracts.documents import (
     DELETE_DOCUMENT,
     GET_DOCUMENT,
     INGEST,
@@ -25,13 +26,12 @@ from mesh.contracts import (
     DocumentCard,
     DocumentRef,
     Ingest,
-    Nothing,
     Search,
     Visible,
 )
 from mesh.envelope import pseudonym
 from mesh.errors import Denied, NotFound, Unavailable
-from mesh.ports import Visibility
+from mesh.ports.documents import Visibility
 from tests.boundary.stage import DIMS, NAME, PUBLISHER, SECRET, Stage, leaked
 from tests.people import ASHA, BEN, OWNER
 from tests.processes import qdrant

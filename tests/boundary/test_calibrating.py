@@ -9,19 +9,11 @@ import pytest
 from agents.knowledge.calibrating import ENOUGH, FEWEST, PAGE
 from mesh.access import OWN_SYSTEM, Grant
 from mesh.adapters.calibrations import CalibrationFile
-from mesh.contracts import (
-    ANSWER_FROM_DOCUMENTS,
-    CALIBRATE,
-    SOUND_OUT,
-    Answer,
-    Ask,
-    Calibrate,
-    Sounding,
-    SoundOut,
-    Threshold,
-)
+from mesh.contracts.answers import Answer, Ask
+from mesh.contracts.documents import ANSWER_FROM_DOCUMENTS
+from mesh.contracts.upkeep import CALIBRATE, SOUND_OUT, Calibrate, Sounding, SoundOut, Threshold
 from mesh.errors import Denied
-from mesh.ports import Calibration
+from mesh.ports.passages import Calibration
 from tests.boundary.stage import CANARIES, PUBLISHER, Stage
 from tests.people import ASHA, BEN, OWNER
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mesh.adapters.ollama import OllamaEmbedder
-from mesh.contracts import RETRIEVE_KNOWLEDGE_BASE
+from mesh.contracts.documents import RETRIEVE_KNOWLEDGE_BASE
 from tests.boundary.probes import BY_TEXT, EVERY_PATH, HONEST, MALFORMED, payloads
 from tests.boundary.stage import DIMS, NAME, NOTE, SECRET, Stage, leaked, unsaid
 from tests.boundary.test_becoming import without_index

@@ -21,7 +21,8 @@ from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.bus import Bus
 from mesh.connections import connect
-from mesh.contracts import ANSWER_FROM_DOCUMENTS, DELETE_DOCUMENT, INGEST, Answer, Ask, DocumentRef, Ingest
+from mesh.contracts.answers import Answer, Ask
+from mesh.contracts.documents import ANSWER_FROM_DOCUMENTS, DELETE_DOCUMENT, INGEST, DocumentRef, Ingest
 from mesh.envelope import digest
 from mesh.testing.script import ModelScript, Step
 from tests.contract.test_analysis_agent import CANARIES, FINISH, PRICES, SECRET, Mesh, decision, told

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from mesh.contracts import DELETE_DOCUMENT, FIND_NOTES, FIND_SOURCE_DOCUMENT, GET_DOCUMENT_TEXT, SET_VISIBILITY
+from mesh.contracts.documents import DELETE_DOCUMENT, FIND_SOURCE_DOCUMENT, GET_DOCUMENT_TEXT, SET_VISIBILITY
+from mesh.contracts.notes import FIND_NOTES
 from mesh.envelope import digest
 from mesh.errors import Denied, NotFound
 from mesh.skills import Skill

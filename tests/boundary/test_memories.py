@@ -17,10 +17,10 @@ from agents.memory.diary import Diary
 from agents.memory.diary import agent as memory
 from mesh.access import Gate
 from mesh.adapters.mem0 import Mem0Facts
-from mesh.contracts import ANSWER_FROM_MEMORY, EXPORT_MEMORY, RECALL, REMEMBER
+from mesh.contracts.memory import ANSWER_FROM_MEMORY, EXPORT_MEMORY, RECALL, REMEMBER
 from mesh.dispatch import Dispatcher
 from mesh.errors import Denied
-from mesh.ports import Tier
+from mesh.ports.people import Tier
 from mesh.skills import Skill
 from tests.boundary.probes import STRANGE, TEXTS
 from tests.boundary.stage import BARE, BLOCKED, DIMS, leaked, unsaid

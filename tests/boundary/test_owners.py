@@ -25,7 +25,7 @@ from mesh.cli.withheld import why
 from mesh.dispatch import Dispatcher
 from mesh.envelope import MESH
 from mesh.errors import Denied, Malformed, NotFound
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.settings import load
 from mesh.skills import Skill
 from mesh.wiring import open_roster

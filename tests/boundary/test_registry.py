@@ -17,7 +17,9 @@ from typer.main import get_command
 from mesh.cli.app import app as command_line
 from mesh.commands import NAMES
 from mesh.configuration import agents
-from mesh.contracts import OWN_READ_PATHS, READ_PATHS, Nothing
+from mesh.contracts.answers import Nothing
+from mesh.contracts.documents import READ_PATHS
+from mesh.contracts.notes import OWN_READ_PATHS
 from mesh.dashboard.app import create_app as dashboard
 from mesh.dispatch import Agent
 from mesh.gateway.app import create_app as gateway

@@ -9,15 +9,9 @@ import pytest
 from qdrant_client import models
 
 from mesh.access import OWN_SYSTEM
-from mesh.contracts import (
-    ANSWER_FROM_DOCUMENTS,
-    RETRIEVE_KNOWLEDGE_BASE,
-    TAG_CHUNKS,
-    Ask,
-    Search,
-    TagChunks,
-    TaggedChunks,
-)
+from mesh.contracts.answers import Ask
+from mesh.contracts.documents import ANSWER_FROM_DOCUMENTS, RETRIEVE_KNOWLEDGE_BASE, Search
+from mesh.contracts.upkeep import TAG_CHUNKS, TagChunks, TaggedChunks
 from mesh.errors import Denied
 from tests.boundary.stage import DIMS, NAME, PUBLISHER, SECRET, Stage, leaked
 from tests.people import ASHA, BEN, OWNER

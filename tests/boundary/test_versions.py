@@ -26,7 +26,7 @@ from mesh.embedded.qdrant.collection import Collection
 from mesh.embedded.qdrant.schema import schema_of
 from mesh.errors import Misconfigured
 from mesh.ledger import Ledger
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.versions import REDIS, REDIS_KEY, claim_redis, redis_version
 from tests.boundary import old_shelves
 from tests.boundary.stage import DIMS

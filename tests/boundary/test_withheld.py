@@ -6,16 +6,8 @@ import pytest
 
 from agents.knowledge.withholding import MOVING, PRIVATE, REASONS, UNSHELVED, UNTAGGED
 from mesh.access import OWN_SYSTEM
-from mesh.contracts import (
-    FIND_SOURCE_DOCUMENT,
-    LIST_DOCUMENTS,
-    READ_PATHS,
-    RETRIEVE_KNOWLEDGE_BASE,
-    WHY_WITHHELD,
-    ReadPath,
-    WhyWithheld,
-    Withheld,
-)
+from mesh.contracts.documents import FIND_SOURCE_DOCUMENT, LIST_DOCUMENTS, READ_PATHS, RETRIEVE_KNOWLEDGE_BASE
+from mesh.contracts.upkeep import WHY_WITHHELD, ReadPath, WhyWithheld, Withheld
 from mesh.errors import Denied, Malformed
 from tests.boundary.stage import NAME, PUBLISHER, SECRET, Stage, leaked
 from tests.boundary.test_untagged import put_old, untag

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from mesh.contracts import DELETE_DOCUMENT, SET_VISIBILITY
+from mesh.contracts.documents import DELETE_DOCUMENT, SET_VISIBILITY
 from mesh.envelope import digest
 from mesh.skills import Skill
 from tests.boundary.probes import BY_ID, BY_TEXT

@@ -22,7 +22,7 @@ from mesh.connections import connect
 from mesh.errors import Ambiguous
 from mesh.gateway.app import create_app
 from mesh.gateway.meta import MetaWebhooks
-from mesh.ports import Channel
+from mesh.ports.channel import Channel
 from mesh.testing.phone import Phone
 from tests import simulated as twilio_stage
 from tests.contract.gateway_stage import Recorder, served

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from mesh.adapters.twilio_signature import SIGNATURE_HEADER, Pairs, signature
 from mesh.gateway.app import FORM, TWILIO_MESSAGES
 from mesh.gateway.door import Bounds, configured, listening
-from mesh.ports import Delivery, Inbound
+from mesh.ports.channel import Delivery, Inbound
 
 PUBLIC, TOKEN = "https://mesh.example.com", "s3cret"
 PERSON, NUMBER = "+15551230001", "+14155238886"

@@ -28,10 +28,12 @@ from mesh.adapters.shelf import DiskShelf
 from mesh.bus import Bus
 from mesh.cards import Cards, announce
 from mesh.context import Context, unwrap
-from mesh.contracts import ANALYSE, INGEST, Answer, Ask, Ingest, Source
+from mesh.contracts.analysis import ANALYSE
+from mesh.contracts.answers import Answer, Ask, Source
+from mesh.contracts.documents import INGEST, Ingest
 from mesh.dispatch import Agent, Dispatcher
 from mesh.envelope import Request, Wire
-from mesh.ports import ChatModel
+from mesh.ports.models import ChatModel
 from mesh.settings import load
 from mesh.skills import Card, Skill
 from mesh.testing.script import ModelScript, Step

@@ -17,12 +17,12 @@ from qdrant_client import models
 from agents.knowledge.breaker import Breaker
 from agents.knowledge.searching import Searching
 from mesh.adapters.ollama import OllamaEmbedder
-from mesh.contracts import (
+from mesh.contracts.answers import Ask
+from mesh.contracts.documents import (
     ANSWER_FROM_DOCUMENTS,
     FIND_SOURCE_DOCUMENT,
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
-    Ask,
     DocumentName,
     Findings,
     Search,

@@ -1,5 +1,5 @@
-"""What every provider's adapter does behind `mesh.ports.Channel`, against its simulated provider: a process of its own,
-behind a socket."""
+"""What every provider's adapter does behind `mesh.ports.channel.Channel`, against its simulated provider: a process
+of its own, behind a socket."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from mesh.errors import Ambiguous, Refused, Throttled
-from mesh.ports import Channel
+from mesh.ports.channel import Channel
 from tests.contract.channel_stage import Provider, channel, meta_base, provider, settled, twilio_base
 from tests.simulated import a_moment_ago, json_answer, person, serving, talking
 

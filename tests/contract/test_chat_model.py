@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mesh.adapters.ollama_chat import OllamaChat, schema_of
 from mesh.errors import Misconfigured, TimedOut, TooLong, Unavailable, Unfit
-from mesh.ports import ChatModel
+from mesh.ports.models import ChatModel
 from mesh.settings import load
 from mesh.testing.script import Heard, ModelScript, Step
 from mesh.tokens import most_tokens

@@ -21,7 +21,8 @@ from mesh.access import Grant
 from mesh.adapters.vectors import SqliteVectors
 from mesh.envelope import digest
 from mesh.errors import Unavailable
-from mesh.ports import Document, Vector
+from mesh.ports.documents import Document
+from mesh.ports.models import Vector
 
 DIMS = 16
 ASHA = Grant("+15551230001", frozenset(), tier="default")

@@ -17,7 +17,7 @@ import pytest
 from mesh.adapters.fetching import LATE_S, Fetcher, Places
 from mesh.adapters.twilio import TwilioChannel
 from mesh.errors import MeshError, NotFound, Unavailable, Unreadable
-from mesh.ports import Attachment, Channel, Media
+from mesh.ports.channel import Attachment, Channel, Media
 from tests.simulated import SID, TOKEN, opened, talking
 
 PDF = b"%PDF-1.7 a page"

@@ -26,7 +26,8 @@ from mesh.adapters.shelf import DiskShelf
 from mesh.bus import Bus
 from mesh.connections import connect
 from mesh.context import Context
-from mesh.contracts import ANSWER, CLEAR_TO_SEND, Nothing, Reply
+from mesh.contracts.answers import Nothing
+from mesh.contracts.orchestrator import ANSWER, CLEAR_TO_SEND, Reply
 from mesh.dispatch import Agent, Dispatcher
 from mesh.downloads import Downloads
 from mesh.envelope import digest
@@ -36,7 +37,8 @@ from mesh.gateway.app import create_app
 from mesh.gateway.files import AT_ONCE, Files
 from mesh.ledger import Ledger
 from mesh.links import Links, links
-from mesh.ports import Document, Inbound, Visibility
+from mesh.ports.channel import Inbound
+from mesh.ports.documents import Document, Visibility
 from mesh.worker import MeshWorker
 from tests.contract.gateway_stage import PUBLIC, TOKEN, Recorder, connected, served
 from tests.people import ASHA, BEN, OWNER, Directory

@@ -21,7 +21,7 @@ from mesh.envelope import pseudonym
 from mesh.errors import Misconfigured, Unavailable
 from mesh.gateway.app import FORM, TWILIO_MESSAGES, TWILIO_STATUS, create_app
 from mesh.ledger import Ledger
-from mesh.ports import Delivery
+from mesh.ports.channel import Delivery
 from mesh.testing.phone import Phone
 from tests.contract.gateway_stage import (
     NUMBER,

@@ -15,7 +15,7 @@ import pytest
 
 from mesh.adapters.twilio_signature import SETTINGS_HEADER, SIGNATURE_HEADER, Pairs, signature
 from mesh.gateway.app import FORM, TWILIO_MESSAGES, TWILIO_STATUS, create_app
-from mesh.ports import Delivery
+from mesh.ports.channel import Delivery
 from tests.contract.gateway_stage import NUMBER, PERSON, PUBLIC, TOKEN, Recorder, message, post, status
 
 OURS, OTHER = "AC" + "1" * 32, "AC" + "2" * 32

@@ -24,7 +24,7 @@ from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.adapters.vectors import SqliteVectors
 from mesh.ingestions import Progress
-from mesh.ports import Vector
+from mesh.ports.models import Vector
 from tests.processes import qdrant, serving
 
 ASHA = Grant("+15551230001", frozenset(), tier="default")

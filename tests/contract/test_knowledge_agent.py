@@ -26,7 +26,8 @@ from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.context import unwrap
-from mesh.contracts import (
+from mesh.contracts.answers import Ask, Line, Nothing
+from mesh.contracts.documents import (
     ANSWER_FROM_DOCUMENTS,
     DELETE_DOCUMENT,
     FIND_SOURCE_DOCUMENT,
@@ -39,14 +40,11 @@ from mesh.contracts import (
     SEARCH_WITHIN_DOCUMENT,
     SET_VISIBILITY,
     SHOW_DOCUMENT,
-    Ask,
     DocumentCard,
     DocumentName,
     DocumentRef,
     Ingest,
     Ingested,
-    Line,
-    Nothing,
     Search,
     SearchWithin,
     Visible,
@@ -54,7 +52,10 @@ from mesh.contracts import (
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Failed, Ok, Request, Wire
 from mesh.errors import Denied, Malformed, NotFound, Unavailable, Unreadable
-from mesh.ports import Client, PassageIndex, Shelf, Tier, Vector, Visibility
+from mesh.ports.documents import Shelf, Visibility
+from mesh.ports.models import Vector
+from mesh.ports.passages import PassageIndex
+from mesh.ports.people import Client, Tier
 from mesh.settings import Settings
 from mesh.skills import Skill
 from mesh.wiring import Parts

@@ -22,18 +22,15 @@ from mesh.access import Gate, Grant
 from mesh.adapters.mem0 import Mem0Facts
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.context import unwrap
-from mesh.contracts import (
+from mesh.contracts.answers import Answer, Ask, Memory, Nothing
+from mesh.contracts.memory import (
     ANSWER_FROM_MEMORY,
     EXPORT_MEMORY,
     FORGET,
     NOTE,
     RECALL,
     REMEMBER,
-    Answer,
-    Ask,
     Forget,
-    Memory,
-    Nothing,
     Recall,
     Recalled,
     Remember,
@@ -42,7 +39,8 @@ from mesh.contracts import (
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Failed, Ok, Request, Wire
 from mesh.errors import Denied
-from mesh.ports import Fact, FactStore, Vector
+from mesh.ports.memory import Fact, FactStore
+from mesh.ports.models import Vector
 from mesh.skills import Skill
 from tests.people import ASHA, BEN, OWNER, STRANGER, Directory
 from tests.processes import models, qdrant

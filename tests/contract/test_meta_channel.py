@@ -18,7 +18,7 @@ from mesh.adapters.meta_echoes import Echoes
 from mesh.adapters.meta_webhooks import echo_of
 from mesh.connections import connect
 from mesh.errors import Ambiguous, Misconfigured, NotFound, Refused, Throttled, Unavailable, Unreadable
-from mesh.ports import Attachment
+from mesh.ports.channel import Attachment
 from mesh.testing.phone import Phone
 from tests.contract.channel_stage import (
     ID,

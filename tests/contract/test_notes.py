@@ -20,25 +20,19 @@ from mesh.adapters import notes as disk
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
-from mesh.contracts import (
+from mesh.contracts.answers import Nothing
+from mesh.contracts.documents import (
     DELETE_DOCUMENT,
-    FIND_NOTES,
     GET_DOCUMENT,
     GET_DOCUMENT_TEXT,
     LIST_DOCUMENTS,
-    OWN_READ_PATHS,
     RETRIEVE_KNOWLEDGE_BASE,
-    SAVE_NOTE,
     SET_VISIBILITY,
     DocumentRef,
-    NoteSaved,
-    NotesFound,
-    NotesWanted,
-    Nothing,
-    SaveNote,
     Search,
     Visible,
 )
+from mesh.contracts.notes import FIND_NOTES, OWN_READ_PATHS, SAVE_NOTE, NoteSaved, NotesFound, NotesWanted, SaveNote
 from mesh.envelope import Failed
 from mesh.errors import Malformed, Misconfigured, TooLong
 from tests.contract.test_knowledge_agent import ASHA, BELA, OWNER, PUBLISHER, Desk, shown

@@ -16,7 +16,7 @@ from mesh.access import Grant
 from mesh.adapters import qdrant_queries as queries
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.errors import Unavailable
-from mesh.ports import Untagged
+from mesh.ports.passages import Untagged
 from tests.contract.test_passages import ASHA, BELA, DIMS, OWNER, new_collection, put, vector
 from tests.processes import qdrant
 

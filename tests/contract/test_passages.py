@@ -20,7 +20,9 @@ from mesh.adapters.qdrant import QdrantPassages, scope
 from mesh.envelope import digest
 from mesh.errors import Denied, Misconfigured, Unavailable
 from mesh.names import forms
-from mesh.ports import Chunk, Document, PassageIndex, Vector, Visibility
+from mesh.ports.documents import Chunk, Document, Visibility
+from mesh.ports.models import Vector
+from mesh.ports.passages import PassageIndex
 from tests.processes import free_port, qdrant
 
 DIMS = 16

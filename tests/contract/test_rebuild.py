@@ -20,10 +20,13 @@ from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.adapters.vectors import SqliteVectors
-from mesh.contracts import READ_PATHS, REBUILD, RETRIEVE_KNOWLEDGE_BASE, Rebuild, Rebuilt, Search
+from mesh.contracts.documents import READ_PATHS, RETRIEVE_KNOWLEDGE_BASE, Search
+from mesh.contracts.upkeep import REBUILD, Rebuild, Rebuilt
 from mesh.envelope import Failed
 from mesh.errors import Denied, NotFound
-from mesh.ports import Client, Document, Part, Tier, Vector
+from mesh.ports.documents import Document, Part
+from mesh.ports.models import Vector
+from mesh.ports.people import Client, Tier
 from tests.contract.test_knowledge_agent import (
     ASHA,
     BELA,

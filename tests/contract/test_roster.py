@@ -20,7 +20,7 @@ from mesh.access import Gate
 from mesh.adapters.mongo import MongoRoster
 from mesh.embedded import parts
 from mesh.errors import Denied, Malformed, Misconfigured, NotFound, Unavailable
-from mesh.ports import Client, Tier
+from mesh.ports.people import Client, Tier
 from tests.people import ASHA, BEN, OWNER
 from tests.processes import free_port
 

@@ -19,7 +19,7 @@ from mesh.adapters import shelf as disk
 from mesh.adapters.shelf import DiskShelf
 from mesh.envelope import digest, pseudonym
 from mesh.errors import Denied, Misconfigured
-from mesh.ports import Document, Part, Shelf, Visibility
+from mesh.ports.documents import Document, Part, Shelf, Visibility
 from tests.boundary import old_shelves
 
 ASHA = Grant("+15551230001", frozenset(), tier="default")

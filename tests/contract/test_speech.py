@@ -28,7 +28,7 @@ from mesh.embedded import parts, sound
 from mesh.embedded import speech as server
 from mesh.embedded.whisper import MODEL, Segment, Written
 from mesh.errors import MeshError, Misconfigured, TooLong, Unavailable, Unreadable
-from mesh.ports import Transcriber
+from mesh.ports.models import Transcriber
 from mesh.settings import ROOT, load
 from mesh.up import Mesh
 from mesh.wiring import Parts

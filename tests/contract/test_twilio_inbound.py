@@ -16,7 +16,7 @@ from mesh.adapters import twilio as module
 from mesh.adapters.twilio import TwilioChannel
 from mesh.adapters.twilio_signature import parse_inbound
 from mesh.errors import Ambiguous, Throttled
-from mesh.ports import Channel
+from mesh.ports.channel import Channel
 from mesh.testing.phone import Phone
 from tests.simulated import (
     NUMBER,

@@ -15,7 +15,7 @@ from mesh.adapters import twilio as module
 from mesh.adapters.twilio import TwilioChannel
 from mesh.adapters.twilio_signature import parse_inbound
 from mesh.errors import MeshError, NotFound, Refused, Throttled, Unavailable, Unreadable
-from mesh.ports import Attachment, Channel, Inbound
+from mesh.ports.channel import Attachment, Channel, Inbound
 from mesh.testing.phone import Phone
 from tests.contract.test_twilio_inbound import item, listed
 from tests.simulated import (

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from mesh.context import Context
-from mesh.contracts import Answer, Ask
+from mesh.contracts.answers import Answer, Ask
 from mesh.dispatch import Agent
 from mesh.skills import Card, Skill
 from mesh.wiring import Parts

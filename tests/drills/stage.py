@@ -25,7 +25,7 @@ from mesh.connections import connect
 from mesh.embedded.parts import http_says_ok
 from mesh.embedded.supervisor import Part, Running, Supervisor, free_port
 from mesh.ledger import LOOKED, Ledger
-from mesh.ports import Client, Roster
+from mesh.ports.people import Client, Roster
 from mesh.settings import ROOT, Settings, load
 from mesh.testing.phone import Phone
 from mesh.testing.script import ModelScript

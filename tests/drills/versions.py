@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mesh.contracts import TAKE_TURNS
+from mesh.contracts.orchestrator import TAKE_TURNS
 from tests.drills.drill import Drill
 from tests.drills.echo import token_of
 from tests.drills.play import Play

@@ -27,9 +27,9 @@ from mesh.adapters.mongo import MongoRoster
 from mesh.bus import Bus
 from mesh.cards import announce
 from mesh.configuration import agents, tiers
-from mesh.contracts import Ask
+from mesh.contracts.answers import Ask
 from mesh.envelope import Request
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.settings import ROOT
 from tests.people import ASHA, BEN
 from tests.processes import free_port
@@ -42,7 +42,7 @@ GUIDE = """
 import asyncio
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from mesh.contracts import Answer, Ask
+from mesh.contracts.answers import Answer, Ask
 from mesh.dispatch import Agent
 from mesh.skills import Card, Skill
 

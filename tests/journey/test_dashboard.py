@@ -19,13 +19,14 @@ from playwright.async_api import expect
 from pymongo import MongoClient
 
 from mesh.bus import Bus
-from mesh.contracts import Reply, Source
+from mesh.contracts.answers import Source
+from mesh.contracts.orchestrator import Reply
 from mesh.embedded import parts
 from mesh.ingestions import Ingestions, Progress
 from mesh.lease import said_and_answered
 from mesh.ledger import Ledger
 from mesh.pages import HEADERS
-from mesh.ports import Delivery, Inbound
+from mesh.ports.channel import Delivery, Inbound
 from mesh.settings import ROOT
 from tests.browser import PHONE, Open, open_page
 from tests.conftest import wait_for_redis

@@ -29,7 +29,7 @@ from mesh.cards import KEY
 from mesh.connections import answer, connect
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Ok
-from mesh.ports import Client, Tier
+from mesh.ports.people import Client, Tier
 from mesh.queues import queues, workers
 from mesh.settings import load
 from mesh.testing.phone import Phone
@@ -129,7 +129,7 @@ async def test_a_client_who_changes_tier_has_that_ones_permissions_within_two_se
 WEATHER = """
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from mesh.contracts import Answer, Ask
+from mesh.contracts.answers import Answer, Ask
 from mesh.dispatch import Agent
 from mesh.skills import Card, Skill
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import regex
 
-from mesh.ports import Client
+from mesh.ports.people import Client
 from mesh.settings import ROOT, load
 from mesh.testing.phone import Phone
 from mesh.up import Mesh, Started

@@ -17,7 +17,8 @@ from redis.asyncio import Redis
 from mesh.adapters.mongo import MongoRoster
 from mesh.cards import KEY, Cards, announce
 from mesh.connections import answer, connect
-from mesh.contracts import RECALL, Answer, Ask
+from mesh.contracts.answers import Answer, Ask
+from mesh.contracts.memory import RECALL
 from mesh.errors import Unavailable
 from mesh.skills import Card, Skill
 from tests.redis.stage import until

@@ -14,7 +14,7 @@ from mesh.adapters.twilio import TwilioChannel
 from mesh.bus import Bus
 from mesh.errors import MeshError
 from mesh.ledger import LOOKING, Ledger
-from mesh.ports import Inbound
+from mesh.ports.channel import Inbound
 from mesh.testing.phone import Phone
 from tests.simulated import NUMBER, SID, TOKEN, twilio  # noqa: F401 - a fixture
 

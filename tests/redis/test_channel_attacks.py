@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mesh.catalogue import say
-from mesh.contracts import Piece, Reply
+from mesh.contracts.orchestrator import Piece, Reply
 from mesh.envelope import Ok, Request
 from mesh.ledger import Caps
-from mesh.ports import Delivery
+from mesh.ports.channel import Delivery
 from tests.outbox import OWNER
 from tests.redis.test_outcomes import followed_up, saying, told_the_owner, turn_of
 from tests.redis.turn_stage import Stage

@@ -11,7 +11,7 @@ from mesh.bus import Bus
 from mesh.envelope import Ok
 from mesh.lease import Quiet
 from mesh.ledger import Ledger
-from mesh.ports import Inbound
+from mesh.ports.channel import Inbound
 from tests.people import ASHA
 from tests.redis.stage import ECHO, Stage, request, working
 

@@ -10,11 +10,12 @@ import pytest
 from mesh import connections
 from mesh import lease as module
 from mesh.bus import Bus
-from mesh.contracts import TAKE_TURNS, Reply, Source
+from mesh.contracts.answers import Source
+from mesh.contracts.orchestrator import TAKE_TURNS, Reply
 from mesh.errors import Unavailable
 from mesh.lease import Lease, LeaseLost, TurnRecord, said_and_answered
 from mesh.ledger import Ledger, turn_kick
-from mesh.ports import Delivery, Inbound
+from mesh.ports.channel import Delivery, Inbound
 from tests.people import ASHA, BEN
 
 NUMBER = "+14155238886"

@@ -15,7 +15,7 @@ from mesh.adapters.meta import MetaChannel
 from mesh.adapters.meta_echoes import Echoes
 from mesh.bus import Bus
 from mesh.catalogue import say
-from mesh.contracts import Piece, Reply
+from mesh.contracts.orchestrator import Piece, Reply
 from mesh.envelope import Ok
 from mesh.gateway.app import create_app
 from mesh.gateway.meta import MetaWebhooks

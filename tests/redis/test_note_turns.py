@@ -23,10 +23,13 @@ from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.catalogue import say
-from mesh.contracts import ANSWER_FROM_DOCUMENTS, CONVERSE, REMEMBER, SAVE_NOTE, Reply
+from mesh.contracts.documents import ANSWER_FROM_DOCUMENTS
+from mesh.contracts.memory import REMEMBER
+from mesh.contracts.notes import SAVE_NOTE
+from mesh.contracts.orchestrator import CONVERSE, Reply
 from mesh.dispatch import Dispatcher
 from mesh.envelope import Failed, Ok, Request
-from mesh.ports import Client, Tier
+from mesh.ports.people import Client, Tier
 from tests.processes import models, qdrant
 from tests.redis.turn_stage import Stage
 

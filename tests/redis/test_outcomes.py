@@ -10,11 +10,11 @@ import pytest
 
 from agents.orchestrator.turns import Driver, Patience
 from mesh.catalogue import say
-from mesh.contracts import CLEAR_TO_SEND, Piece, Reply
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, Piece, Reply
 from mesh.envelope import Failed, Ok, Request
 from mesh.errors import Unavailable
 from mesh.lease import TurnRecord
-from mesh.ports import Delivery
+from mesh.ports.channel import Delivery
 from tests.outbox import OWNER
 from tests.redis.turn_stage import NUMBER, Stage
 

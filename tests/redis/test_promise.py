@@ -22,12 +22,12 @@ from agents.orchestrator import words
 from agents.orchestrator.sending import WINDOW_CLOSED
 from agents.orchestrator.turns import Driver, Patience
 from mesh.bus import Bus
-from mesh.contracts import CLEAR_TO_SEND, Piece, Reply, Turn
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, Piece, Reply, Turn
 from mesh.envelope import Failed, Ok, Request
 from mesh.errors import Ambiguous, NotFound, Refused, Throttled
 from mesh.lease import OUTCOMES, Lease, Quiet, lease_key
 from mesh.ledger import Ledger
-from mesh.ports import Attachment, Inbound, Media
+from mesh.ports.channel import Attachment, Inbound, Media
 from tests.outbox import sender
 
 NUMBER = "+14155238886"

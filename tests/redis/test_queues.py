@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from mesh import queues as module
 from mesh.bus import Bus
 from mesh.cards import announce
-from mesh.contracts import NOTE
+from mesh.contracts.memory import NOTE
 from mesh.errors import Unavailable
 from mesh.queues import QueueState, queues, workers
 from mesh.worker import MeshWorker

@@ -9,11 +9,11 @@ import pytest
 
 from mesh import scripts
 from mesh.bus import Bus
-from mesh.contracts import Reply
+from mesh.contracts.orchestrator import Reply
 from mesh.errors import Unavailable
 from mesh.lease import said_and_answered
 from mesh.ledger import Ledger
-from mesh.ports import Delivery, Inbound
+from mesh.ports.channel import Delivery, Inbound
 from tests.people import ASHA, BEN
 from tests.processes import free_port
 

@@ -11,10 +11,10 @@ import pytest
 from agents.orchestrator import words
 from agents.orchestrator.turns import MOST_CLAIMS, Patience
 from mesh.catalogue import say
-from mesh.contracts import CONVERSE, Reply, Turn
+from mesh.contracts.orchestrator import CONVERSE, Reply, Turn
 from mesh.envelope import Failed, Ok, Request
 from mesh.ledger import Caps
-from mesh.ports import Inbound
+from mesh.ports.channel import Inbound
 from tests.redis.turn_stage import NUMBER, Stage
 
 

@@ -16,11 +16,11 @@ from agents.orchestrator.sending import Sender
 from agents.orchestrator.turns import Driver, Patience
 from mesh.adapters.twilio import TwilioChannel
 from mesh.bus import Bus
-from mesh.contracts import CLEAR_TO_SEND, Reply
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, Reply
 from mesh.envelope import Failed, Ok, Request
 from mesh.lease import Quiet
 from mesh.ledger import Ledger
-from mesh.ports import Inbound
+from mesh.ports.channel import Inbound
 from mesh.testing.phone import Phone
 from tests.outbox import sender
 

@@ -5,7 +5,7 @@ import pytest
 from mesh.access import Gate
 from mesh.envelope import MESH
 from mesh.errors import Denied, Unavailable
-from mesh.ports import Client, Tier
+from mesh.ports.people import Client, Tier
 from tests.people import ASHA, OWNER, STRANGER, Directory
 
 

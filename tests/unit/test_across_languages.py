@@ -12,7 +12,7 @@ from agents.knowledge.answering import Vector, extract
 from agents.knowledge.chunking import chunk, embedding_text
 from agents.knowledge.ranking import fuse
 from agents.knowledge.units import Candidate
-from mesh.ports import Part
+from mesh.ports.documents import Part
 from mesh.text import sparse_document, sparse_query
 
 DATA = Path(__file__).parent / "data" / "across"

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.knowledge.asking import follow_up, left_out, respelled
-from mesh.contracts import Line
+from mesh.contracts.answers import Line
 from mesh.questions import MOST_PARTS, is_personal, parts
 from mesh.text import words
 

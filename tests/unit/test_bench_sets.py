@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mesh.ports import Vector
+from mesh.ports.models import Vector
 from tests.bench.corpora import NoSuchSet, load
 from tests.bench.retrieval import Scores
 from tests.bench.vectors import Remembering

@@ -6,7 +6,7 @@ from agents.knowledge.calibrating import ENOUGH, LAXEST, STRICTEST, TYPICAL, str
 from agents.knowledge.judging import ANSWERS, MULTILINGUAL_E5_SMALL, Evidence
 from mesh.access import Grant, upkeep
 from mesh.adapters.calibrations import CalibrationFile
-from mesh.ports import Calibration
+from mesh.ports.passages import Calibration
 
 BEN = Grant("+15551230002", frozenset(), tier="")
 LEARNT = Calibration("model", "corpus", ENOUGH, 0.2)

@@ -10,7 +10,7 @@ from agents.orchestrator import words
 from mesh.adapters import fetching
 from mesh.catalogue import LANGUAGES, checked, placeholders, say, say_error
 from mesh.commands import Command, command_of
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 from mesh.errors import Denied, MeshError, Misconfigured, Unavailable, rebuild
 from mesh.settings import ROOT
 from mesh.text import language

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from agents.knowledge.chunking import chunk, embedding_text
-from mesh.ports import Chunk, Part
+from mesh.ports.documents import Chunk, Part
 
 GUIDE = """\
 Welcome to Casa Verde.

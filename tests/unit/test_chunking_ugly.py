@@ -13,7 +13,7 @@ from llama_index.core.node_parser.text.sentence import SentenceSplitter
 from agents.knowledge.chunking import chunk
 from agents.knowledge.cutting import OVERLAP, SIZE
 from agents.knowledge.outline import Section, sections
-from mesh.ports import Chunk, Part
+from mesh.ports.documents import Chunk, Part
 from mesh.text import sentences
 
 HEADER = "| Room | Price |\n|------|-------|\n"

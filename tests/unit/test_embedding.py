@@ -14,7 +14,8 @@ from agents.knowledge.embedding import AT_ONCE, Embedding
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
 from mesh.errors import Unavailable
-from mesh.ports import Chunk, Document, Vector
+from mesh.ports.documents import Chunk, Document
+from mesh.ports.models import Vector
 
 ASHA = Grant("+15551230001", frozenset(), tier="default")
 NOTES = Document(

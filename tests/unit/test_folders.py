@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh.contracts import DocumentCard, Ingested
+from mesh.contracts.documents import DocumentCard, Ingested
 from mesh.errors import Malformed, MeshError, NotFound, Unavailable, Unreadable
 from mesh.folders import File, Folder, Tally, read
 from mesh.settings import Watched, load

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from agents.knowledge.chunking import chunk
 from agents.knowledge.gathering import gathered
 from agents.knowledge.searching import Hit
-from mesh.ports import Chunk, Document, Part, Passage
+from mesh.ports.documents import Chunk, Document, Part
+from mesh.ports.passages import Passage
 from mesh.tokens import most_tokens
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from agents.knowledge.hopping import PLACES, bonds, hopped, merged
 from mesh.names import forms
-from mesh.ports import Chunk, Passage
+from mesh.ports.documents import Chunk
+from mesh.ports.passages import Passage
 
 (TED_WILDE,), (NEW_YORK,), (LOOSE_ANKLES,) = forms("Ted Wilde"), forms("New York"), forms("Loose Ankles")
 QUESTION = "Where is the director of the film Loose Ankles buried?"

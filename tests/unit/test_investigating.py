@@ -14,7 +14,7 @@ from agents.analysis.investigating import MOST_BARREN, MOST_STEPS, Investigated,
 from agents.analysis.plans import Conclusion, folded
 from agents.analysis.scratchpad import LONGEST_PAD, Call, Finding, Observation, Passage, Scratchpad
 from agents.analysis.tools import Tool
-from mesh.contracts import Ask, Source
+from mesh.contracts.answers import Ask, Source
 from mesh.errors import Denied, MeshError, Unavailable, Unfit
 
 NEVER = 1e12

@@ -12,7 +12,7 @@ import pytest
 
 from agents.memory.extracting import Stated, facts_in
 from agents.memory.judging import New, Outdated, Restated, Supersedes, judge, merged, settle
-from mesh.ports import Fact
+from mesh.ports.memory import Fact
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 BAR = 0.95

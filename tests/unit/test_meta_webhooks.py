@@ -10,7 +10,7 @@ import pytest
 from mesh.adapters.meta_webhooks import Webhook, echo_of, media_id, parse_webhook
 from mesh.errors import Malformed
 from mesh.incoming import pack_inbound, unpack_inbound
-from mesh.ports import Attachment, Inbound
+from mesh.ports.channel import Attachment, Inbound
 
 ID, NUMBER, WAMID = "106540352242922", "+15550783881", "wamid.HBgLMTY1MDM4Nzk0MzkVAgASGBQz/QTRBNjU5+RAA=="
 ECHO = echo_of(NUMBER, "+16505551234", "hello")

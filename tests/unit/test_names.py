@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh.names import forms, named_in, names_of
-from mesh.ports import Chunk
+from mesh.ports.documents import Chunk
 
 
 def called(file: str, *headings: str, text: str = "") -> tuple[str, ...]:

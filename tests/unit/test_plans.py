@@ -12,7 +12,7 @@ from agents.analysis.pricelists import entries
 from agents.analysis.pricing import Item, Sum
 from agents.analysis.scratchpad import Observation, Passage, Scratchpad
 from agents.analysis.tools import ASK_DOCUMENTS, ASK_MEMORY, READ
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 
 ROOMS = """# Prices
 

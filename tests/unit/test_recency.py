@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents.memory.bearing import answers
 from agents.memory.questions import ask
 from agents.memory.recency import HIGHEST, LOWEST, calibrated, over_fetch, rerank
-from mesh.ports import Fact
+from mesh.ports.memory import Fact
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 

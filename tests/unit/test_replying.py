@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 from agents.knowledge.replying import Replied, reply
 from agents.knowledge.units import Candidate
-from mesh.contracts import Line
+from mesh.contracts.answers import Line
 from mesh.text import sparse_document
 
 

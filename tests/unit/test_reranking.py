@@ -14,7 +14,8 @@ from agents.knowledge.rarity import rarities
 from agents.knowledge.reranking import Light, signs_of
 from agents.knowledge.sounding import skeleton, sounds
 from mesh.errors import Misconfigured, Unavailable
-from mesh.ports import Chunk, Passage
+from mesh.ports.documents import Chunk
+from mesh.ports.passages import Passage
 from mesh.text import term_weight, words
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

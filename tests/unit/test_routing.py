@@ -5,8 +5,8 @@ import pytest
 
 from agents.orchestrator import words
 from agents.orchestrator.routing import Router, asks
-from mesh.contracts import Source
-from mesh.ports import Vector
+from mesh.contracts.answers import Source
+from mesh.ports.models import Vector
 from mesh.skills import Card
 
 QUESTIONS = Path(__file__).parent / "data" / "answers" / "questions.jsonl"

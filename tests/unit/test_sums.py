@@ -13,7 +13,7 @@ import pytest
 from agents.analysis.deciding import plan_of
 from agents.analysis.scratchpad import Observation, Passage, Scratchpad
 from agents.analysis.tools import READ
-from mesh.contracts import Source
+from mesh.contracts.answers import Source
 
 DATA = Path(__file__).parent / "data" / "sums"
 QUESTIONS: list[dict[str, Any]] = [json.loads(line) for line in (DATA / "questions.jsonl").read_text().splitlines()]

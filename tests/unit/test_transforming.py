@@ -13,9 +13,9 @@ from agents.knowledge.acronyms import definitions, expanded
 from agents.knowledge.hypothesis import Hypothesis
 from agents.knowledge.standalone import Standalone
 from agents.knowledge.transforming import Transforming
-from mesh.contracts import Line
+from mesh.contracts.answers import Line
 from mesh.errors import Unavailable
-from mesh.ports import Vector
+from mesh.ports.models import Vector
 
 NORMANS = (Line(who="person", text="Where did the leader Rollo come from?"), Line(who="mesh", text="From Norway."))
 

@@ -6,7 +6,7 @@ import pytest
 
 from mesh.adapters.twilio_signature import Pairs, parse_inbound
 from mesh.errors import Malformed
-from mesh.ports import Attachment
+from mesh.ports.channel import Attachment
 
 URL = "https://api.twilio.com/2010-04-01/Accounts/AC1/Messages/MM1/Media/ME"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"

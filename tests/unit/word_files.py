@@ -18,7 +18,7 @@ from docx.oxml.ns import nsmap
 from agents.knowledge.chunking import chunk
 from agents.knowledge.parsing import Parsed, parse
 from mesh.errors import Unreadable
-from mesh.ports import Chunk
+from mesh.ports.documents import Chunk
 from tests.unit.drawn import WITHOUT_OCR
 
 _NAMESPACES = {

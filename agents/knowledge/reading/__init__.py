@@ -9,8 +9,8 @@ LONGEST_TEXT = 20_000_000
 READABLE = "Please send it as PDF, Word (.docx), Markdown or plain text."
 
 Parts = list[tuple[str, ...]]
-"""Label, text and trouble of each, and for some a fourth: how its text was read (`mesh.ports.Part`). A trouble begins
-with what it is about."""
+"""Label, text and trouble of each, and for some a fourth: how its text was read (`mesh.ports.documents.Part`). A
+trouble begins with what it is about."""
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
