@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,12 +14,21 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from mesh.access import Grant
 from mesh.adapters import qdrant_queries as queries
-from mesh.adapters.qdrant_queries import DENSE as DENSE  # asked for here
-from mesh.adapters.qdrant_queries import SPARSE as SPARSE
-from mesh.adapters.qdrant_words import sparse_of, tell_anew
-from mesh.envelope import digest, pseudonym
+from mesh.adapters.qdrant_points import SCHEMA, batches, points, version_of_passages
+from mesh.adapters.qdrant_queries import DENSE, SPARSE
+from mesh.adapters.qdrant_scope import (
+    LIVE,
+    counted,
+    equals,
+    held_to,
+    index_below,
+    is_nothing,
+    owned,
+    scope,
+    without_tags,
+)
+from mesh.adapters.qdrant_words import tell_anew
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.names import names_of
 from mesh.ports.documents import Chunk, Document, Visibility
 from mesh.ports.models import Vector
 from mesh.ports.passages import Passage, Untagged
@@ -28,14 +36,8 @@ from mesh.ports.passages import Passage, Untagged
 log = logging.getLogger(__name__)
 
 COLLECTION = "knowledge"
-SCHEMA = 2
 TOLD_ANEW = (1,)
 """Of these the words and names are told anew: Spanish endings are levelled since, and passages have names."""
-LIVE = "live"  # a word, because the embedded engine never matches a boolean
-COMING = "coming"
-TAGS = ("owner_identity", "visibility")
-"""Who may see a chunk."""
-BATCH = 64
 TAGGED_AT_ONCE = 500
 KEPT_OPEN, KEPT_OPEN_S = 8, 3.0
 """Connections, and for how many seconds: less than Qdrant does, so that none is used that it just closed."""
@@ -45,7 +47,6 @@ WRITTEN_WITHIN = 60
 """The same where nobody waits: while it builds the graph of 20,000 points, a Qdrant may write nothing for a while."""
 MOST_DOCUMENTS = 1_000_000
 
-_POINTS = uuid.UUID("6c2f8a54-6d0b-4b0e-9a83-6a3c2f0f7c11")
 _INDEXES: dict[str, models.PayloadFieldSchema] = {
     "owner_identity": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
     "visibility": models.PayloadSchemaType.KEYWORD,
@@ -56,50 +57,6 @@ _INDEXES: dict[str, models.PayloadFieldSchema] = {
     "state": models.PayloadSchemaType.KEYWORD,
     "names": models.PayloadSchemaType.KEYWORD,
 }
-
-
-def scope(grant: Grant) -> models.Filter:
-    """What the grant may see, never empty. What says of itself neither whose it is nor who may see it is the system
-    owner's alone. Raises `ValueError` for a client who is nobody."""
-    owner = grant.limited_to()
-    if owner is None:
-        log.info("◦ read=passages sees_all=true client=%s", pseudonym(grant.client))
-        return models.Filter(must=[models.Filter(should=[_is("state", LIVE), _lacks("state")])])
-    may_see = models.Filter(should=[_is("visibility", "global"), _is("owner_identity", owner)])
-    return models.Filter(must=[_is("state", LIVE), may_see], must_not=[_lacks(tag) for tag in TAGS])
-
-
-def counted(grant: Grant) -> models.Filter | None:
-    """Among what it counts how rare a word is: what the grant may see, by two conditions that cost nothing (the whole
-    of `scope` doubles the time of a search at 40,000 passages). None is all."""
-    owner = grant.limited_to()
-    if owner is None:
-        return None
-    return models.Filter(should=[_is("visibility", "global"), _is("owner_identity", owner)])
-
-
-def _of(grant: Grant, document_id: str) -> models.Filter:
-    """Every passage of a document that the grant may change, live or not."""
-    owner = grant.limited_to()
-    owned = [] if owner is None else [_is("owner_identity", owner)]
-    return models.Filter(must=[_is("document_id", document_id), *owned])
-
-
-def _held_to(allowed: models.Filter, within: str | Sequence[str] | None) -> models.Filter:
-    if within is None:
-        return allowed
-    ids = [within] if isinstance(within, str) else list(within)
-    return models.Filter(must=[allowed, models.FieldCondition(key="document_id", match=models.MatchAny(any=ids))])
-
-
-def _is_nothing(within: str | Sequence[str] | None) -> bool:
-    return within is not None and not within
-
-
-def _untagged(grant: Grant) -> models.Filter:
-    if grant.limited_to() is not None:
-        raise Denied(grant.refusal, detail="chunks without tags are the system owner's")
-    return models.Filter(should=[_lacks(tag) for tag in (*TAGS, "state", "document_id")])
 
 
 class QdrantPassages:
@@ -159,8 +116,8 @@ class QdrantPassages:
     async def by_words(
         self, grant: Grant, text: str, *, limit: int, within: str | Sequence[str] | None = None
     ) -> list[Passage]:
-        query = queries.by_words(text, _held_to(scope(grant), within), limit, counted(grant))
-        if query is None or _is_nothing(within):
+        query = queries.by_words(text, held_to(scope(grant), within), limit, counted(grant))
+        if query is None or is_nothing(within):
             return []
         with _reading():
             (found,) = await queries.ask(self._client, self._collection, [query])
@@ -175,9 +132,9 @@ class QdrantPassages:
         within: str | Sequence[str] | None = None,
         besides: Sequence[Passage] = (),
     ) -> list[Passage]:
-        if _is_nothing(within):
+        if is_nothing(within):
             return []
-        allowed = _held_to(scope(grant), within)
+        allowed = held_to(scope(grant), within)
         wanted = [queries.by_meaning(vector, allowed, limit)]
         if points := [passage.point for passage in besides]:
             wanted.append(queries.cosines(vector, allowed, points))
@@ -201,7 +158,7 @@ class QdrantPassages:
     async def indexed(self, grant: Grant, *, visibility: Visibility | None = None) -> set[str]:
         which = scope(grant)
         if visibility is not None:
-            which = models.Filter(must=[which, _is("visibility", visibility)])
+            which = models.Filter(must=[which, equals("visibility", visibility)])
         with _reaching():
             facet = await self._client.facet(
                 self._collection, "document_id", facet_filter=which, limit=MOST_DOCUMENTS, exact=True
@@ -219,34 +176,34 @@ class QdrantPassages:
     ) -> None:
         if not grant.sees_all and document.owner != grant.client:
             raise Denied(grant.refusal, detail="a document of another owner")
-        read_as = _version(document, chunks)
-        version = [_is("document_id", document.document_id), _is("version", read_as)]
+        read_as = version_of_passages(document, chunks)
+        version = [equals("document_id", document.document_id), equals("version", read_as)]
         with _reaching():
             # The same passages again are replaced where they stand: hiding them first would be a gap.
-            live = bool(await self._count(models.Filter(must=[*version, _is("state", LIVE)])))
-            async for pairs in _batches(chunks, vectors):
-                points = await asyncio.to_thread(_points, document, read_as, pairs, live)
-                await self._writer.upsert(self._collection, points)
-            written = models.Filter(must=[*version, _index(lt=len(chunks))])
+            live = bool(await self._count(models.Filter(must=[*version, equals("state", LIVE)])))
+            async for pairs in batches(chunks, vectors):
+                written = await asyncio.to_thread(points, document, read_as, pairs, live)
+                await self._writer.upsert(self._collection, written)
+            whole = models.Filter(must=[*version, index_below(lt=len(chunks))])
             if chunks and not live:
-                await self._writer.set_payload(self._collection, {"state": LIVE}, points=written)
+                await self._writer.set_payload(self._collection, {"state": LIVE}, points=whole)
             await self._writer.delete(
                 self._collection,
                 models.FilterSelector(
-                    filter=models.Filter(must=[_is("document_id", document.document_id)], must_not=[written])
+                    filter=models.Filter(must=[equals("document_id", document.document_id)], must_not=[whole])
                 ),
             )
 
     async def set_visibility(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
         with _reaching():
             await self._client.set_payload(
-                self._collection, {"visibility": visibility}, points=_of(grant, document_id), wait=True
+                self._collection, {"visibility": visibility}, points=owned(grant, document_id), wait=True
             )
 
     async def delete(self, grant: Grant, document_id: str) -> None:
         with _reaching():
             await self._client.delete(
-                self._collection, models.FilterSelector(filter=_of(grant, document_id)), wait=True
+                self._collection, models.FilterSelector(filter=owned(grant, document_id)), wait=True
             )
 
     # ── chunks of an earlier version ──────────────────────────────────────────────────────────────────────────────
@@ -254,7 +211,7 @@ class QdrantPassages:
     async def untagged(
         self, grant: Grant, *, after: int | str | None = None
     ) -> tuple[int, list[Untagged], int | str | None]:
-        which = models.Filter(must=[_untagged(grant)])
+        which = models.Filter(must=[without_tags(grant)])
         with _reaching():
             count = await self._count(which)
             points, following = await self._client.scroll(
@@ -274,7 +231,7 @@ class QdrantPassages:
         }
         with _reaching():
             await self._client.set_payload(
-                self._collection, tags, points=models.Filter(must=[these, _untagged(grant)]), wait=True
+                self._collection, tags, points=models.Filter(must=[these, without_tags(grant)]), wait=True
             )
 
     async def _count(self, which: models.Filter) -> int:
@@ -350,45 +307,6 @@ def _dims(found: models.CollectionInfo) -> int | None:
 # ── queries and points ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _version(document: Document, chunks: Sequence[Chunk]) -> str:
-    """Of the bytes, and of how they were read and cut: another reader may make other passages of them."""
-    said = (f"{each.part}\n{each.start}\n{each.heading_path}\n{each.text}" for each in chunks)
-    return digest(document.sha256, *said)
-
-
-def _points(
-    document: Document, version: str, pairs: Sequence[tuple[Chunk, Vector]], live: bool
-) -> list[models.PointStruct]:
-    return [_point(document, version, chunk, vector, live) for chunk, vector in pairs]
-
-
-def _point(document: Document, version: str, chunk: Chunk, vector: Vector, live: bool) -> models.PointStruct:
-    vectors: dict[str, Any] = {DENSE: list(vector)}
-    if sparse := sparse_of(document.name, chunk.heading_path, chunk.text):
-        vectors[SPARSE] = sparse
-    return models.PointStruct(
-        id=str(uuid.uuid5(_POINTS, f"{document.document_id}/{version}/{chunk.index}")),
-        vector=vectors,
-        payload={
-            "schema": SCHEMA,
-            "state": LIVE if live else COMING,
-            "source_filename": f"{document.owner}/{document.name}",
-            "document_id": document.document_id,
-            "content_sha256": document.sha256,
-            "version": version,
-            "owner_identity": document.owner,
-            "visibility": document.visibility,
-            "ingested_at": document.ingested_at.isoformat(),
-            "chunk_index": chunk.index,
-            "heading_path": list(chunk.heading_path),
-            "names": list(names_of(document.name, chunk)),
-            "part": chunk.part,
-            "start": chunk.start,
-            "text": chunk.text,
-        },
-    )
-
-
 def _as_untagged(point: models.ExtendedPointId, payload: Mapping[str, Any]) -> Untagged:
     def told(name: str) -> str:
         value = payload.get(name)
@@ -400,47 +318,6 @@ def _as_untagged(point: models.ExtendedPointId, payload: Mapping[str, Any]) -> U
         source_filename=told("source_filename"),
         owner=told("owner_identity"),
     )
-
-
-def _lacks(key: str) -> models.IsEmptyCondition:
-    return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
-
-
-def _is(key: str, value: str) -> models.FieldCondition:
-    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
-
-
-def _index(*, lt: int) -> models.FieldCondition:
-    return models.FieldCondition(key="chunk_index", range=models.Range(lt=lt))
-
-
-async def _batches(
-    chunks: Sequence[Chunk], vectors: Sequence[Vector] | AsyncIterable[Vector]
-) -> AsyncIterator[list[tuple[Chunk, Vector]]]:
-    """As soon as their vectors are there. Raises `ValueError` when there are more or fewer vectors than chunks."""
-    left = iter(chunks)
-    pairs: list[tuple[Chunk, Vector]] = []
-    async for vector in _each(vectors):
-        chunk = next(left, None)
-        if chunk is None:
-            raise ValueError("more vectors than chunks")
-        pairs.append((chunk, vector))
-        if len(pairs) == BATCH:
-            yield pairs
-            pairs = []
-    if next(left, None) is not None:
-        raise ValueError("fewer vectors than chunks")
-    if pairs:
-        yield pairs
-
-
-async def _each(vectors: Sequence[Vector] | AsyncIterable[Vector]) -> AsyncIterator[Vector]:
-    if isinstance(vectors, Sequence):
-        for vector in vectors:
-            yield vector
-    else:
-        async for vector in vectors:
-            yield vector
 
 
 @contextmanager

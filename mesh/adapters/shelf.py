@@ -16,95 +16,26 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from mesh.access import Grant
+from mesh.adapters import shelf_tables as tables
 from mesh.adapters.notes import DiskNotes, prepare
 from mesh.adapters.shelf_scan import holding
+from mesh.adapters.shelf_tables import State
 from mesh.envelope import pseudonym
 from mesh.errors import Denied, Misconfigured, Unavailable
-from mesh.ports.documents import Document, Part, Visibility
+from mesh.ports.documents import Document, Visibility
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 4
 PATIENCE = 10.0
 """Seconds to wait for another writer."""
 LARGE = 256 << 20
 """Bytes of an index that takes seconds to be written anew: there, pieces of what was deleted may stay on its pages."""
 
-State = Literal["live", "coming", "leaving"]
 Result = TypeVar("Result")
-
-_DOCUMENTS = """
-CREATE TABLE {} (
-    document_id TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('live', 'coming', 'leaving')),
-    owner TEXT NOT NULL,
-    name TEXT NOT NULL,
-    folded TEXT NOT NULL,
-    visibility TEXT NOT NULL CHECK (visibility IN ('private', 'global')),
-    sha256 TEXT NOT NULL,
-    size INTEGER NOT NULL,
-    media_type TEXT NOT NULL,
-    ingested_at TEXT NOT NULL,
-    chunks INTEGER NOT NULL,
-    {}
-    PRIMARY KEY (document_id, state)
-) STRICT;
-"""
-_BECOMING = "becoming TEXT NOT NULL DEFAULT '' CHECK (becoming IN ('', 'private', 'global'))"
-_INDEXES = """
-CREATE INDEX documents_by_owner ON documents (state, owner, folded);
-CREATE INDEX documents_by_name ON documents (state, folded);
-CREATE INDEX documents_by_bytes ON documents (sha256);
-"""
-_TABLES = f"""
-BEGIN;
-{_DOCUMENTS.format("documents", f"{_BECOMING},")}
-{_INDEXES}
-CREATE TABLE parts (
-    document_id TEXT NOT NULL,
-    state TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    label TEXT NOT NULL,
-    text TEXT NOT NULL,
-    trouble TEXT NOT NULL,
-    how TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (document_id, state, number),
-    FOREIGN KEY (document_id, state) REFERENCES documents ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
-PRAGMA user_version = {SCHEMA};
-COMMIT;
-"""
-_FROM_1 = f"""
-PRAGMA foreign_keys = OFF;
-BEGIN;
-{_DOCUMENTS.format("newer", "")}
-INSERT INTO newer SELECT * FROM documents;
-DROP TABLE documents;
-ALTER TABLE newer RENAME TO documents;
-{_INDEXES}
-PRAGMA user_version = 2;
-COMMIT;
-VACUUM;
-"""  # noqa: S608 - of constants
-_ADDED = {"parts": "how TEXT NOT NULL DEFAULT ''", "documents": _BECOMING}
-"""By table: the column that versions 3 and 4 brought."""
-_COLUMNS = "document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks, becoming"
-
-
-_EVERY_PART = "SELECT label, text, trouble, how FROM parts WHERE document_id = ? AND state = ? ORDER BY number"
-_PARTS_IN_TROUBLE = """
-SELECT label, '', trouble, how FROM parts WHERE document_id = ? AND state = ? AND trouble <> '' ORDER BY number
-"""
-_TROUBLES = """
-CREATE INDEX IF NOT EXISTS parts_in_trouble ON parts (document_id, state, number, trouble, label, how)
-WHERE trouble <> ''
-"""
-"""Without it, each look at a document reads past the whole of its text."""
 
 
 class DiskShelf:
@@ -182,12 +113,12 @@ class DiskShelf:
     ) -> list[Document]:
         allowed, owners = _scope(grant)
         # Every piece is a constant of this module; what comes from outside is bound.
-        query = f"SELECT {_COLUMNS} FROM documents WHERE state = ? AND ({allowed}) AND ({where}) ORDER BY {order}"  # noqa: S608
+        query = f"SELECT {tables.COLUMNS} FROM documents WHERE state = ? AND ({allowed}) AND ({where}) ORDER BY {order}"  # noqa: S608
 
         def read(database: sqlite3.Connection) -> list[Document]:
             database.execute("BEGIN")  # rows and their parts as of one moment
             rows = database.execute(query, (state, *owners, *values)).fetchall()
-            return [_document(row, _parts(database, row[0], state, with_text)) for row in rows]
+            return [tables.document(row, tables.parts(database, row[0], state, with_text)) for row in rows]
 
         return await self._looked_up(read)
 
@@ -213,7 +144,7 @@ class DiskShelf:
         try:
             with self._writing():
                 self._keep(document.sha256, raw)
-                self._with_database(lambda database: _replace(database, document, state))
+                self._with_database(lambda database: tables.replace(database, document, state))
                 self._sweep()
         except OSError as error:
             raise Unavailable(detail=f"shelf: {error.strerror}") from error
@@ -236,7 +167,7 @@ class DiskShelf:
     def _delete(self, document_id: str) -> None:
         try:
             with self._writing():
-                self._with_database(lambda database: _leave(database, document_id))
+                self._with_database(lambda database: tables.leave(database, document_id))
                 self._with_database(_checkpoint)
                 self._sweep()
         except OSError as error:
@@ -271,7 +202,7 @@ class DiskShelf:
 
     def _sweep(self) -> None:
         """Bytes that no version refers to are those of a replaced one, or of one that was never begun."""
-        kept = self._with_database(_referred_to)
+        kept = self._with_database(tables.referred_to)
         for file in self._raw.iterdir():
             if file.name not in kept:
                 file.unlink(missing_ok=True)
@@ -291,9 +222,9 @@ class DiskShelf:
         try:
             self._raw.mkdir(parents=True, exist_ok=True)
             with self._writing():
-                self._with_database(_migrate)
+                self._with_database(tables.migrate)
                 self._with_database(prepare)
-                self._with_database(lambda database: database.execute(_TROUBLES))
+                self._with_database(lambda database: database.execute(tables.TROUBLES))
                 self._sweep()
         except (OSError, sqlite3.DatabaseError) as error:
             raise Misconfigured(f"{self._folder} can't be used for documents: {error}.") from error
@@ -353,91 +284,6 @@ def _write_anew(database: sqlite3.Connection) -> None:
 def _checkpoint(database: sqlite3.Connection) -> None:
     """What was deleted is in the write-ahead log until then."""
     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _document(
-    row: tuple[str, str, str, Visibility, str, int, str, str, int, Visibility | Literal[""]], parts: tuple[Part, ...]
-) -> Document:
-    document_id, owner, name, visibility, sha256, size, media_type, ingested_at, chunks, becoming = row
-    at = datetime.fromisoformat(ingested_at)
-    return Document(document_id, owner, name, visibility, sha256, size, media_type, at, chunks, parts, becoming)
-
-
-def _parts(database: sqlite3.Connection, document_id: str, state: State, with_text: bool) -> tuple[Part, ...]:
-    query = _EVERY_PART if with_text else _PARTS_IN_TROUBLE
-    return tuple(Part(*row) for row in database.execute(query, (document_id, state)))
-
-
-def _replace(database: sqlite3.Connection, document: Document, state: State) -> None:
-    """A finished version takes the place of the one that was live, and of the unfinished one that it was."""
-    database.execute("BEGIN IMMEDIATE")
-    database.execute(
-        "DELETE FROM documents WHERE document_id = ? AND state IN ('coming', ?)",
-        (document.document_id, state),
-    )
-    if state == "live":  # it was sent again while it was leaving, and its passages are those of this version
-        database.execute("DELETE FROM documents WHERE document_id = ? AND state = 'leaving'", (document.document_id,))
-    database.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            document.document_id,
-            state,
-            document.owner,
-            document.name,
-            document.name.casefold(),
-            document.visibility,
-            document.sha256,
-            document.size,
-            document.media_type,
-            document.ingested_at.isoformat(),
-            document.chunks,
-            document.becoming,
-        ),
-    )
-    database.executemany(
-        "INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            (document.document_id, state, number, part.label, part.text, part.trouble, part.how)
-            for number, part in enumerate(document.parts)
-        ),
-    )
-
-
-def _referred_to(database: sqlite3.Connection) -> frozenset[str]:
-    return frozenset(sha for (sha,) in database.execute("SELECT sha256 FROM documents WHERE state <> 'leaving'"))
-
-
-def _leave(database: sqlite3.Connection, document_id: str) -> None:
-    """One row stays: the live version's, if there is one."""
-    database.execute("BEGIN IMMEDIATE")
-    database.execute("DELETE FROM parts WHERE document_id = ?", (document_id,))
-    database.execute("DELETE FROM documents WHERE document_id = ? AND state = 'leaving'", (document_id,))
-    leave = "UPDATE documents SET state = 'leaving' WHERE document_id = ? AND state = ?"
-    if not database.execute(leave, (document_id, "live")).rowcount:
-        database.execute(leave, (document_id, "coming"))
-    database.execute("DELETE FROM documents WHERE document_id = ? AND state <> 'leaving'", (document_id,))
-
-
-def _migrate(database: sqlite3.Connection) -> None:
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version > SCHEMA:
-        raise Misconfigured(
-            f"The document index is of version {version}, and this Adiyan knows version {SCHEMA}. "
-            "Install the newer Adiyan that wrote it, or restore a backup of the documents folder."
-        )
-    if version == 0:
-        database.execute("PRAGMA journal_mode = WAL")
-        database.executescript(_TABLES)
-        return
-    if version == 1:
-        database.executescript(_FROM_1)
-    if version < SCHEMA:
-        database.execute("BEGIN IMMEDIATE")
-        for table, column in _ADDED.items():
-            there = {name for _, name, *_ in database.execute(f"PRAGMA table_info({table})")}
-            if column.partition(" ")[0] not in there:
-                database.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
-        database.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _locked(descriptor: int) -> bool:

@@ -83,12 +83,12 @@ def _older(store: Store, found: object) -> bool:
 
 
 def _stores(settings: Settings) -> list[Store]:
-    from mesh.adapters import mem0, mongo, qdrant, shelf
+    from mesh.adapters import mem0, mongo, qdrant, qdrant_points, shelf_tables
     from mesh.versions import REDIS
 
     home = settings.adiyan_home
     found = [
-        Store("documents", str(home / "knowledge"), shelf.SCHEMA, _shelf_version, _shelf),
+        Store("documents", str(home / "knowledge"), shelf_tables.SCHEMA, _shelf_version, _shelf),
         Store("history of memories", str(home / "memory"), mem0.SCHEMA, _history_version, _history),
     ]
     if settings.mongodb_uri:
@@ -97,7 +97,7 @@ def _stores(settings: Settings) -> list[Store]:
         found.append(Store("messages", "Redis", REDIS, _redis_version, _redis))
     if settings.qdrant_url:
         of = partial(_collection_version, collection=qdrant.COLLECTION)
-        found.append(Store("passages", "Qdrant", qdrant.SCHEMA, of, _passages))
+        found.append(Store("passages", "Qdrant", qdrant_points.SCHEMA, of, _passages))
         of = partial(_collection_version, collection=mem0.COLLECTION)
         found.append(Store("memories", "Qdrant", mem0.SCHEMA, of, _memories))
     return found

@@ -17,7 +17,9 @@ from rich.progress import track
 from rich.table import Table
 
 from agents.knowledge.ranking import five_signal, fuse
-from mesh.adapters.qdrant import COLLECTION, DENSE, SPARSE, scope
+from mesh.adapters.qdrant import COLLECTION
+from mesh.adapters.qdrant_queries import DENSE, SPARSE
+from mesh.adapters.qdrant_scope import scope
 from mesh.ports.passages import Passage
 from mesh.settings import ROOT
 from mesh.text import sparse_query

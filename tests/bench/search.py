@@ -31,7 +31,9 @@ from agents.knowledge.searching import Searching
 from agents.knowledge.stores import Stores
 from mesh.access import Grant, upkeep
 from mesh.adapters.ollama import OllamaEmbedder
-from mesh.adapters.qdrant import COLLECTION, DENSE, SPARSE, QdrantPassages, scope
+from mesh.adapters.qdrant import COLLECTION, QdrantPassages
+from mesh.adapters.qdrant_queries import DENSE, SPARSE
+from mesh.adapters.qdrant_scope import scope
 from mesh.adapters.shelf import DiskShelf
 from mesh.embedded import parts
 from mesh.embedded.supervisor import Supervisor, free_port

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from agents.knowledge import agent as knowledge
 from mesh.access import OWN_SYSTEM, Gate
-from mesh.adapters import shelf
+from mesh.adapters import shelf_tables
 from mesh.bus import Bus
 from mesh.cli.admin import all_documents
 from mesh.cli.calibrating import calibrate
@@ -167,10 +167,10 @@ async def test_without_a_mesh_the_folders_are_looked_at_and_the_rest_is_named(
         monkeypatch.delenv(name, raising=False)
     sheet, well = await stores(dry_run=True)
     assert well
-    assert sheet.rows[0][2:] == ("2", str(shelf.SCHEMA), f"it becomes {shelf.SCHEMA}")
+    assert sheet.rows[0][2:] == ("2", str(shelf_tables.SCHEMA), f"it becomes {shelf_tables.SCHEMA}")
     assert "REDIS_URL, MONGODB_URI, QDRANT_URL" in sheet.notes[0]
     sheet, _ = await stores(dry_run=False)
-    assert sheet.rows[0][4] == f"it has become {shelf.SCHEMA}"
+    assert sheet.rows[0][4] == f"it has become {shelf_tables.SCHEMA}"
     with closing(sqlite3.connect(tmp_path / "knowledge" / "index.sqlite")) as database:
         database.execute("PRAGMA user_version = 99")
     sheet, well = await stores(dry_run=False)

@@ -16,7 +16,7 @@ from pymongo import MongoClient
 from qdrant_client import AsyncQdrantClient, models
 
 from mesh.access import Grant
-from mesh.adapters import mem0, mongo, shelf
+from mesh.adapters import mem0, mongo, shelf_tables
 from mesh.adapters.mem0 import Mem0Facts
 from mesh.adapters.mongo import MongoRoster
 from mesh.adapters.qdrant import QdrantPassages
@@ -60,7 +60,7 @@ async def test_a_documents_folder_of_an_earlier_release_opens_and_is_of_this_one
     owner = Grant(old_shelves.OWNER, frozenset(), tier="")
     assert [each.name for each in await opened.documents(owner)] == [old_shelves.NAME]
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (shelf.SCHEMA,)
+        assert database.execute("PRAGMA user_version").fetchone() == (shelf_tables.SCHEMA,)
 
 
 async def test_a_documents_folder_of_a_newer_release_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ import pytest
 from qdrant_client import models
 
 from mesh.access import Grant
-from mesh.adapters.qdrant import QdrantPassages, scope
+from mesh.adapters.qdrant import QdrantPassages
+from mesh.adapters.qdrant_scope import scope
 from mesh.envelope import digest
 from mesh.errors import Denied, Misconfigured, Unavailable
 from mesh.names import forms

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mesh.access import Grant, upkeep
-from mesh.adapters import shelf as disk
+from mesh.adapters import shelf_tables
 from mesh.adapters.shelf import DiskShelf
 from mesh.envelope import digest, pseudonym
 from mesh.errors import Denied, Misconfigured
@@ -346,6 +346,6 @@ async def test_a_folder_of_an_earlier_version_is_taken_over(tmp_path: Path, vers
     await taken_over.wish(ASHA, found.document_id, "global")
     await taken_over.delete(ASHA, found.document_id)
     with closing(sqlite3.connect(folder / "index.sqlite")) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (disk.SCHEMA,)
+        assert database.execute("PRAGMA user_version").fetchone() == (shelf_tables.SCHEMA,)
         assert database.execute("SELECT count(*) FROM parts").fetchone() == (0,)
         assert database.execute("PRAGMA foreign_key_check").fetchall() == []
