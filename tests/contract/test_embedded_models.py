@@ -18,7 +18,8 @@ import httpx
 import ollama
 import pytest
 
-from mesh.embedded.models import MAX_INPUTS, Cache, Embedded, app, split_prefix
+from mesh.embedded import models
+from mesh.embedded.models import MAX_INPUTS, Cache, Embedded, Lane, app, split_prefix
 
 MODEL = "multilingual-e5-small"
 TEXT = "The quarterly report shows that revenue grew while costs were held flat in all regions. "
@@ -241,13 +242,17 @@ def while_embedded(
 
 
 class Stuck:
-    """An embedder that waits to be let go."""
+    """An embedder that waits to be let go, but with one text."""
 
-    def __init__(self) -> None:
+    def __init__(self, free: str = "") -> None:
         self.go = threading.Event()
+        self.begun: list[str] = []
+        self._free = free
 
     def embed(self, text: str) -> Embedded:
-        self.go.wait(10)
+        self.begun.append(text)
+        if text != self._free:
+            self.go.wait(10)
         return Embedded("[1.0]", len(text))
 
 
@@ -268,6 +273,43 @@ async def test_beyond_its_limit_it_says_that_it_is_busy() -> None:
         codes = [answer.status_code for answer in await asyncio.gather(*asked)]
         assert sorted(codes) == [200, 200, 503]
         assert (await ask(3)).status_code == 200
+
+
+class Met:
+    """An embedder whose texts wait for one another, two by two, and end in the other order."""
+
+    def __init__(self) -> None:
+        self._pairs = threading.Barrier(2, timeout=10)
+        self._later = threading.Event()
+
+    def embed(self, text: str) -> Embedded:
+        self._pairs.wait()
+        if text.endswith("b"):
+            self._later.set()
+        elif not self._later.wait(10):
+            raise TimeoutError
+        return Embedded(f'["{text}"]', 1)
+
+
+async def test_texts_are_embedded_side_by_side_and_come_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "CORES", 2)
+    lane = Lane("short", Met())
+    assert [each.vector async for each in lane.embed(["1a", "1b", "2a", "2b"])] == [
+        f'["{text}"]' for text in ("1a", "1b", "2a", "2b")
+    ]
+
+
+async def test_of_a_request_that_is_given_up_nothing_more_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "CORES", 2)
+    stuck = Stuck(free="0")
+    lane = Lane("long", stuck, gives_way=True)
+    asked = lane.embed([str(number) for number in range(50)])
+    await anext(asked)
+    await asked.aclose()
+    stuck.go.set()
+    assert [each.tokens async for each in lane.embed(["last"])] == [4]
+    assert len(stuck.begun) <= 4
+    assert stuck.begun[-1] == "last"
 
 
 def test_the_cache_keeps_the_texts_used_last() -> None:
