@@ -33,11 +33,14 @@ _LATER = (Unavailable, TimedOut, Crashed)
 
 
 class Seen(BaseModel):
-    """A file as it was taken in. `document_id` is empty where it was refused: it is tried again when it changes."""
+    """A file as it was taken in. One that was refused is tried again when it changes; `document_id` is then that of an
+    older version of it, if there is one."""
 
     size: int
     modified_ns: int
     document_id: str = ""
+    refused: str = ""
+    """Why, in words for the owner; empty where it was taken in."""
 
 
 class Record(BaseModel):
@@ -178,7 +181,8 @@ class Folder:
                 tally.refused += 1
                 tell("refused", file.name, error)
                 before = self.record.files.get(file.name)
-                self._keep(file, before.document_id if before else "")  # an older version of it still answers
+                # an older version of it still answers
+                self._keep(file, before.document_id if before else "", refused=error.user_text)
                 continue
             fresh = done.outcome != "unchanged"
             tally.added += fresh
@@ -187,8 +191,10 @@ class Folder:
             self._keep(file, done.document.document_id)
         return tally
 
-    def _keep(self, file: File, document_id: str) -> None:
-        self.record.files[file.name] = Seen(size=file.size, modified_ns=file.modified_ns, document_id=document_id)
+    def _keep(self, file: File, document_id: str, refused: str = "") -> None:
+        self.record.files[file.name] = Seen(
+            size=file.size, modified_ns=file.modified_ns, document_id=document_id, refused=refused
+        )
         self._write()
 
     def _write(self) -> None:

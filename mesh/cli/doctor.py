@@ -20,6 +20,7 @@ from mesh.cli import meta_probes, probes
 from mesh.cli.findings import Finding, Level, Scene, broken, fine, note, place, without_secrets
 from mesh.embedded.supervisor import runs
 from mesh.errors import MeshError
+from mesh.folders import Folder
 from mesh.settings import Settings, load
 from mesh.up import RECORD, running_settings
 
@@ -31,6 +32,9 @@ PARTS: dict[str, tuple[str, str, probes.Probe]] = {
 }
 """By the setting that holds its address: the package that stands in while there is none, and what asks it."""
 LITTLE_BYTES, SCARCE_BYTES = 2 * 1024**3, 200 * 1024**2
+NAMED = 5
+"""Files of a folder; the others are counted."""
+ELSEWHERE = "Correct the setting folders, or mount it. Only the machine of the knowledge agent needs to have it."
 COLOURS = {Level.FINE: "green", Level.NOTE: "yellow", Level.BROKEN: "red"}
 
 Tell = Callable[[Iterable[Finding]], None]
@@ -56,7 +60,7 @@ async def examine(console: Console, *, as_json: bool) -> int:
         tell([broken("Settings", error.user_text, "Correct it. Nothing starts before, and no more can be examined.")])
     else:
         settings = scene.settings
-        tell([_sources(own, scene), *_parts(own), _home(own)])
+        tell([_sources(own, scene), *_parts(own), _home(own), *_folders(settings)])
         with contextlib.nullcontext() if as_json else console.status("") as status:
             await _ask(scene, tell, status)
     wrong = sum(finding.level is Level.BROKEN for finding in found)
@@ -152,6 +156,27 @@ def _home(own: Settings) -> Finding:
     if free < SCARCE_BYTES:
         return broken("Data", said, "Make room: stores that can't write stop the mesh.")
     return note("Data", said, "Make room soon.") if free < LITTLE_BYTES else fine("Data", said)
+
+
+def _folders(settings: Settings) -> list[Finding]:
+    """Those of the settings, and which of their files were not taken in when they were last looked at."""
+    found = []
+    for watched in settings.watched:
+        folder = Folder(watched, settings.adiyan_home)
+        refused = [
+            seen.refused if name in seen.refused else f"{name}: {seen.refused}"
+            for name, seen in sorted(folder.record.files.items())
+            if seen.refused
+        ]
+        if not watched.path.is_dir():
+            found.append(note("Folder", f"{watched.path} is no folder that can be read here.", ELSEWHERE))
+        elif refused:
+            more = f" And {len(refused) - NAMED} more." if len(refused) > NAMED else ""
+            text = f"{watched.path}: {len(refused)} file(s) not taken in. {' '.join(refused[:NAMED])}{more}"
+            found.append(note("Folder", text, "Correct or replace them: each is tried again when it changes."))
+        else:
+            found.append(fine("Folder", f"{watched.path}, {len(folder.record.files)} file(s) taken in"))
+    return found
 
 
 # ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,14 +21,18 @@ import pytest
 
 from mesh.cli import doctor, probes
 from mesh.cli.findings import Level, Scene, place
+from mesh.contracts.documents import DocumentCard, Ingested
 from mesh.embedded import parts
-from mesh.settings import ROOT, Settings, load
+from mesh.errors import Unreadable
+from mesh.folders import File, Folder
+from mesh.settings import ROOT, Settings, Watched, load
 from tests.conftest import wait_for_redis
 from tests.processes import free_port
 
 TOKEN = "t0k3n-that-nobody-may-see"
 PASSWORD = "pa55word"
 SID = "AC" + "1" * 32
+OWNER = "+15551230000"
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -254,6 +259,37 @@ def test_an_embedded_part_that_is_not_installed_is_told(monkeypatch: pytest.Monk
 
 
 # ── stores that are set up wrongly ────────────────────────────────────────────────────────────────────────────────
+
+
+async def refused(shop: Path, home: Path, why: str) -> None:
+    """As the knowledge agent leaves it: one file was taken in, the others were not."""
+    folder = Folder(Watched(shop, OWNER, "global"), home)
+
+    async def add(file: File) -> Ingested:
+        if file.name != "hours.txt":
+            raise Unreadable(f"{file.name} {why}")
+        about = {"document_id": "d", "owner": OWNER, "visibility": "global", "size": 1, "chunks": 1}
+        card = DocumentCard.model_validate({**about, "name": file.name, "ingested_at": datetime.now(UTC)})
+        return Ingested(document=card, outcome="added", parts=1)
+
+    async def withdraw(document_id: str) -> None:
+        raise AssertionError(document_id)
+
+    await folder.follow(folder.look(), add, withdraw)
+
+
+async def test_a_file_of_a_folder_that_was_not_taken_in_is_named_with_the_reason(tmp_path: Path) -> None:
+    shop, home = tmp_path / "shop", tmp_path / "home"
+    shop.mkdir()
+    for name in ("hours.txt", *(f"scan {number}.pdf" for number in range(7))):
+        (shop / name).write_text(name)
+        os.utime(shop / name, (0, 0))
+    await refused(shop, home, "is damaged.")
+    said = examined(home, FOLDERS=f"everyone {shop}\neveryone {tmp_path / 'away'}", SYSTEM_OWNER=OWNER)
+    told = said.about("Folder")
+    assert f"note: {shop}: 7 file(s) not taken in. scan 0.pdf is damaged. " in told
+    assert "And 2 more." in told
+    assert f"note: {tmp_path / 'away'} is no folder that can be read here." in told
 
 
 @contextmanager
