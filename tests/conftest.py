@@ -12,7 +12,7 @@ import redis
 
 from mesh.connections import connect
 from mesh.embedded import parts
-from tests.processes import free_port
+from tests.processes import free_port, models, qdrant
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +53,19 @@ async def redis_url(redis_server: str) -> str:
     await client.flushdb()
     await client.aclose()
     return url
+
+
+@pytest.fixture(scope="module")
+def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`QDRANT_URL` when it is set, an embedded server for the module otherwise."""
+    if real := os.environ.get("QDRANT_URL"):
+        yield real
+    else:
+        with qdrant(tmp_path_factory.mktemp("qdrant")) as url:
+            yield url
+
+
+@pytest.fixture(scope="module")
+def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with models(tmp_path_factory.mktemp("models")) as url:
+        yield url

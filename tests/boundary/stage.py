@@ -18,17 +18,16 @@ from mesh.access import Gate
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
-from mesh.context import unwrap
 from mesh.contracts.documents import INGEST, DocumentCard, Ingest
 from mesh.contracts.notes import SAVE_NOTE, SaveNote
 from mesh.dispatch import Dispatcher
-from mesh.envelope import Failed, Ok, Request, Wire
+from mesh.envelope import Wire
 from mesh.ports.people import Tier
 from mesh.skills import Skill
+from tests.asking import Asking
 from tests.people import ASHA, BEN, OWNER, Directory
 
 In = TypeVar("In", bound=Wire)
-Out = TypeVar("Out", bound=Wire)
 
 BARE, BLOCKED, PUBLISHER = "+15551230003", "+15551230004", "+15551230005"
 """Registered without the permission to search; blocked; and one who may share with everyone."""
@@ -53,11 +52,11 @@ SEEN = b"# Prices\n\nA double room costs 84 euros. The fee of parking is 7 euros
 OWN = b"# Ben's gala\n\nBen's gala has a fee of 90 zlotys, and a notice of ten days.\n"
 
 
-class Stage:
+class Stage(Asking):
     def __init__(self, library: Library, people: Directory, passages: QdrantPassages) -> None:
         self.library, self.people, self.passages = library, people, passages
         self.gate = Gate(people, system_owner=OWNER, unknown_tier="stranger", fresh_for=0)
-        self._dispatcher = Dispatcher(agent, library, self.gate, cast(Any, None))
+        super().__init__(Dispatcher(agent, library, self.gate, cast(Any, None)))
 
     async def call(self, client: str, skill: Skill[Any, Any], payload: Any) -> dict[str, Any]:
         """As it comes from the bus, well-formed or not."""
@@ -69,22 +68,7 @@ class Stage:
             "key": uuid.uuid4().hex,
             "deadline": time.time() + 60,
         }
-        return await self._dispatcher.dispatch({}, body)
-
-    async def run(self, client: str, skill: Skill[Any, Any], payload: Wire) -> Ok | Failed:
-        return await self._dispatcher.run(
-            Request(
-                client=client,
-                skill=skill.name,
-                payload=payload.model_dump(mode="json"),
-                trace="t",
-                key=uuid.uuid4().hex,
-                deadline=time.time() + 60,
-            )
-        )
-
-    async def ask(self, client: str, skill: Skill[Any, Out], payload: Wire) -> Out:
-        return unwrap(skill, await self.run(client, skill, payload))
+        return await self.dispatcher.dispatch({}, body)
 
     async def ingest(self, client: str, name: str, raw: bytes, **more: Any) -> DocumentCard:
         return (await self.ask(client, INGEST, Ingest(name=name, raw=raw, **more))).document

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from mesh.access import Grant
 from mesh.adapters.mem0 import Mem0Facts
 from mesh.errors import Crashed, Misconfigured, NotFound, Unavailable
 from tests.people import ASHA, BEN, OWNER
-from tests.processes import free_port, models, qdrant
+from tests.processes import free_port
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 MODEL, DIMS = "multilingual-e5-small", 384
@@ -31,21 +31,6 @@ MODEL, DIMS = "multilingual-e5-small", 384
 
 def grant(client: str, *, sees_all: bool = False) -> Grant:
     return Grant(client, frozenset({"memory:recall", "memory:write"}), "gold", sees_all=sees_all)
-
-
-@pytest.fixture(scope="module")
-def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if real := os.environ.get("QDRANT_URL"):
-        yield real
-    else:
-        with qdrant(tmp_path_factory.mktemp("qdrant")) as url:
-            yield url
-
-
-@pytest.fixture(scope="module")
-def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with models(tmp_path_factory.mktemp("models")) as url:
-        yield url
 
 
 @pytest.fixture

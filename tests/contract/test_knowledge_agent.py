@@ -6,12 +6,11 @@ import asyncio
 import base64
 import io
 import json
-import os
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pytest
 from docx import Document as WordFile
@@ -25,7 +24,6 @@ from mesh.access import Gate, Grant, upkeep
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
-from mesh.context import unwrap
 from mesh.contracts.answers import Ask, Line, Nothing
 from mesh.contracts.documents import (
     ANSWER_FROM_DOCUMENTS,
@@ -50,7 +48,7 @@ from mesh.contracts.documents import (
     Visible,
 )
 from mesh.dispatch import Dispatcher
-from mesh.envelope import Failed, Ok, Request, Wire
+from mesh.envelope import Failed, Ok, Wire
 from mesh.errors import Denied, Malformed, NotFound, Unavailable, Unreadable
 from mesh.ports.documents import Shelf, Visibility
 from mesh.ports.models import Vector
@@ -59,10 +57,8 @@ from mesh.ports.people import Client, Tier
 from mesh.settings import Settings
 from mesh.skills import Skill
 from mesh.wiring import Parts
-from tests.processes import models, qdrant
+from tests.asking import Asking
 from tests.unit import word_files
-
-Out = TypeVar("Out", bound=Wire)
 
 ASHA, BELA, PUBLISHER, OWNER = "+15551230001", "+15551230002", "+15551230003", "+15550000000"
 _BASIC = frozenset({"knowledge:search", "documents:add"})
@@ -83,28 +79,13 @@ class Names:
         return Tier(name, _TIERS[name])
 
 
-class Desk:
+class Desk(Asking):
     """The agent as its worker runs it, without the bus."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
         gate = Gate(Names(), system_owner=OWNER, unknown_tier="default")
-        self._dispatcher = Dispatcher(agent, library, gate, cast(Any, None))
-
-    async def run(self, client: str, skill: Skill[Any, Any], payload: Wire) -> Ok | Failed:
-        return await self._dispatcher.run(
-            Request(
-                client=client,
-                skill=skill.name,
-                payload=payload.model_dump(mode="json"),
-                trace="t",
-                key=uuid.uuid4().hex,
-                deadline=time.time() + 60,
-            )
-        )
-
-    async def ask(self, client: str, skill: Skill[Any, Out], payload: Wire) -> Out:
-        return unwrap(skill, await self.run(client, skill, payload))
+        super().__init__(Dispatcher(agent, library, gate, cast(Any, None)))
 
     async def ingest(self, client: str, name: str, raw: bytes, **more: Any) -> Ingested:
         return await self.ask(client, INGEST, Ingest(name=name, raw=raw, **more))
@@ -132,21 +113,6 @@ class Opened(Parts):
 
     def ingestions(self) -> Any:
         return self._stores.ingestions
-
-
-@pytest.fixture(scope="module")
-def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if real := os.environ.get("QDRANT_URL"):
-        yield real
-    else:
-        with qdrant(tmp_path_factory.mktemp("qdrant")) as url:
-            yield url
-
-
-@pytest.fixture(scope="module")
-def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with models(tmp_path_factory.mktemp("models")) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")
@@ -561,7 +527,9 @@ async def test_a_row_of_a_table_in_a_word_file_is_answered_with_its_section(desk
     assert (source.name, source.section) == ("prices.docx", "Casa Verde › Rooms")
 
 
-async def test_a_picture_that_cannot_be_read_in_a_word_file_is_named_to_the_one_who_sent_it(desk: Desk) -> None:
+async def test_a_picture_that_cannot_be_read_in_a_word_file_is_named_to_the_one_who_sent_it(
+    desk: Desk,
+) -> None:
     whole = price_list(word_files.png().getvalue())
     picture = bytearray(word_files.png().getvalue())
     picture[41:51] = bytes(10)  # what is drawn
@@ -811,7 +779,9 @@ async def test_wherever_a_change_breaks_off_the_stricter_rule_holds_until_it_is_
     assert (listed.visibility, listed.becoming) == (after, "")
 
 
-async def test_a_version_that_is_not_finished_yet_comes_out_as_private_as_was_wished_meanwhile(desk: Desk) -> None:
+async def test_a_version_that_is_not_finished_yet_comes_out_as_private_as_was_wished_meanwhile(
+    desk: Desk,
+) -> None:
     library = desk.library
     card = (await desk.ingest(PUBLISHER, "secret-contract.md", SECRET, visibility="global")).document
     working, library.stores.passages = library.stores.passages, cast(Any, Broken(library.stores.passages, "put"))
@@ -877,7 +847,9 @@ async def test_a_deletion_that_breaks_off_ends_in_the_document_being_gone(
     assert (await desk.ask(ASHA, LIST_DOCUMENTS, Nothing())).documents == ()
 
 
-async def test_deleting_again_takes_up_what_broke_off_and_its_owner_is_told_that_it_is_out_of_sight(desk: Desk) -> None:
+async def test_deleting_again_takes_up_what_broke_off_and_its_owner_is_told_that_it_is_out_of_sight(
+    desk: Desk,
+) -> None:
     library = desk.library
     card = (await desk.ingest(ASHA, "secret-contract.md", SECRET)).document
     working, library.stores.passages = library.stores.passages, cast(Any, Broken(library.stores.passages, "delete"))

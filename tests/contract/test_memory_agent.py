@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +19,6 @@ from agents.memory.forgetting import ALIKE, named
 from mesh.access import Gate, Grant
 from mesh.adapters.mem0 import Mem0Facts
 from mesh.adapters.ollama import OllamaEmbedder
-from mesh.context import unwrap
 from mesh.contracts.answers import Answer, Ask, Memory, Nothing
 from mesh.contracts.memory import (
     ANSWER_FROM_MEMORY,
@@ -37,15 +34,14 @@ from mesh.contracts.memory import (
     Remembered,
 )
 from mesh.dispatch import Dispatcher
-from mesh.envelope import Failed, Ok, Request, Wire
+from mesh.envelope import Failed
 from mesh.errors import Denied
 from mesh.ports.memory import Fact, FactStore
 from mesh.ports.models import Vector
-from mesh.skills import Skill
+from tests.asking import Asking
 from tests.people import ASHA, BEN, OWNER, STRANGER, Directory
-from tests.processes import models, qdrant
+from tests.processes import qdrant
 
-Out = TypeVar("Out", bound=Wire)
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 
@@ -56,7 +52,7 @@ class NoResults:
         return 0
 
 
-class Desk:
+class Desk(Asking):
     """The agent as its worker runs it, without the bus; a minute passes between two messages."""
 
     def __init__(self, facts: FactStore) -> None:
@@ -66,17 +62,7 @@ class Desk:
         for who in (ASHA, BEN):
             self.directory.allow(who, "memory:recall", "memory:write")
         gate = Gate(self.directory, system_owner=OWNER, unknown_tier="stranger", fresh_for=0)
-        self._dispatcher = Dispatcher(agent, self.diary, gate, cast(Any, NoResults()))
-
-    async def run(self, who: str, skill: Skill[Any, Any], payload: Wire) -> Ok | Failed:
-        body = payload.model_dump(mode="json")
-        key, until = uuid.uuid4().hex, time.time() + 60
-        return await self._dispatcher.run(
-            Request(client=who, skill=skill.name, payload=body, trace="t", key=key, deadline=until)
-        )
-
-    async def ask(self, who: str, skill: Skill[Any, Out], payload: Wire) -> Out:
-        return unwrap(skill, await self.run(who, skill, payload))
+        super().__init__(Dispatcher(agent, self.diary, gate, cast(Any, NoResults())))
 
     async def tell(self, who: str, text: str, *, message_id: str = "", at: datetime | None = None) -> Remembered:
         self.minutes += 1
@@ -102,21 +88,6 @@ class Desk:
 
     async def live(self, who: str) -> list[str]:
         return [fact.text for fact in await self.diary.facts.all(Grant(who, frozenset(), ""))]
-
-
-@pytest.fixture(scope="module")
-def qdrant_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if real := os.environ.get("QDRANT_URL"):
-        yield real
-    else:
-        with qdrant(tmp_path_factory.mktemp("qdrant")) as url:
-            yield url
-
-
-@pytest.fixture(scope="module")
-def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with models(tmp_path_factory.mktemp("models")) as url:
-        yield url
 
 
 @pytest.fixture

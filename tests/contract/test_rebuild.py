@@ -176,7 +176,7 @@ async def test_afterwards_nobody_finds_anothers_document_on_any_path(desk: Desk,
 async def test_only_the_system_owner_may_whatever_a_tier_says(desk: Desk) -> None:
     ids = await filled(desk)
     generous = Desk(desk.library)
-    generous._dispatcher._gate = Gate(Names(), system_owner=OWNER, unknown_tier="default")
+    generous.dispatcher._gate = Gate(Names(), system_owner=OWNER, unknown_tier="default")
     for client in (ASHA, BELA):
         refused = await generous.run(client, REBUILD, Rebuild(document_id=ids[0]))
         assert isinstance(refused, Failed)
