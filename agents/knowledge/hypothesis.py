@@ -9,7 +9,7 @@ from mesh.envelope import Wire
 from mesh.errors import MeshError
 from mesh.ports.models import ChatModel, Embedder, Vector
 
-SHARE = 0.5
+SHARE = 0.25
 """Of the made-up answer in the vector that is searched with."""
 _SYSTEM = (
     "Write the two sentences of a document that would answer this question, in its language. Make the facts up: they "
