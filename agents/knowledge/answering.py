@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import regex
@@ -54,27 +55,6 @@ class Extract:
         return self.confidence >= ANSWERS
 
 
-async def extract(
-    question: str,
-    question_vector: Vector,
-    candidates: Sequence[Candidate],
-    embed: Embed,
-    *,
-    judgement: Judgement = MULTILINGUAL_E5_SMALL,
-) -> Extract | None:
-    """The best quotation from the first `PASSAGES_READ` candidates, or None where they hold no text.
-
-    Check `.answers` before giving it as the answer.
-
-    Args:
-        candidates: best first, all that the search returned (40 or so): those that are not read still tell
-            which words are rare.
-        embed: vectors of unit length, embedded as passages are; called once, with up to `SENTENCES_EMBEDDED`.
-    """
-    found = await extracts(question, question_vector, candidates, embed, judgement=judgement)
-    return found[0] if found else None
-
-
 async def extracts(
     question: str,
     question_vector: Vector,
@@ -84,8 +64,15 @@ async def extracts(
     judgement: Judgement = MULTILINGUAL_E5_SMALL,
     known: str = "",
 ) -> list[Extract]:
-    """As `extract`, but the best of each passage that was read; the likeliest answer first. `known` is what the asker
-    told earlier: of several plans, it tells which is theirs."""
+    """The best quotation of each of the first `PASSAGES_READ` candidates, the likeliest answer first: check `.answers`
+    before giving one as the answer. None where they hold no text.
+
+    Args:
+        candidates: best first, all that the search returned (40 or so): those that are not read still tell
+            which words are rare.
+        embed: vectors of unit length, embedded as passages are; called once, with up to `SENTENCES_EMBEDDED`.
+        known: what the asker told earlier: of several plans, it tells which is theirs.
+    """
     asked = Question(question, candidates, known)
     units = [unit for candidate in asked.worth_reading(candidates) for unit in units_of(candidate)]
     if not units:
@@ -138,13 +125,22 @@ def _alike(term: str, terms: frozenset[str]) -> float:
     if term in terms:
         return 1.0
     if len(term) >= 5 and term.isalpha():
-        head = term[:4]
-        for other in terms:
-            if other.startswith(head):
-                needed = max(4, math.ceil(0.6 * max(len(term), len(other))))
-                if term[:needed] == other[:needed] and len(other) >= needed:
-                    return 0.8
+        for other in _by_beginning(terms).get(term[:_BEGINNING], ()):
+            needed = max(_BEGINNING, math.ceil(0.6 * max(len(term), len(other))))
+            if term[:needed] == other[:needed] and len(other) >= needed:
+                return 0.8
     return 0.0
+
+
+_BEGINNING = 4
+
+
+@lru_cache(maxsize=1024)
+def _by_beginning(terms: frozenset[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for term in terms:
+        found.setdefault(term[:_BEGINNING], []).append(term)
+    return found
 
 
 class Question:

@@ -80,23 +80,24 @@ def respelled(text: str, passages: Iterable[str]) -> str:
     known = Counter(word for passage in passages for word in _WRITTEN.findall(passage.casefold()))
     known.update(_ALWAYS_KNOWN)
     terms = {term for word in known for term in words(word)}
+    beginning: dict[str, list[str]] = {}
+    for word in known:
+        beginning.setdefault(word[0], []).append(word)
 
     def right(found: regex.Match[str]) -> str:
         word = found.group().casefold()
         if not content_words(word) or set(words(word)) & terms:
             return str(found.group())
-        near = [other for other in known if _slip(word, other)]
+        near = [other for other in beginning.get(word[0], ()) if _slip(word, other)]
         return str(max(near, key=lambda other: known[other])) if near else str(found.group())
 
     return str(_WRITTEN.sub(right, text))
 
 
 def _slip(word: str, other: str) -> bool:
-    """One letter too many, too few, wrong or exchanged with the next; two in a long word. The first one is right."""
+    """One letter too many, too few, wrong or exchanged with the next; two in a long word. The first one is the same."""
     allowed = 1 if len(word) < 8 else 2
-    if word[0] != other[0] or abs(len(word) - len(other)) > allowed:
-        return False
-    return _distance(word, other, allowed) <= allowed
+    return abs(len(word) - len(other)) <= allowed and _distance(word, other, allowed) <= allowed
 
 
 def _distance(left: str, right: str, most: int) -> int:

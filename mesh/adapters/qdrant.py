@@ -51,7 +51,6 @@ _INDEXES: dict[str, models.PayloadFieldSchema] = {
     "owner_identity": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
     "visibility": models.PayloadSchemaType.KEYWORD,
     "document_id": models.PayloadSchemaType.KEYWORD,
-    "content_sha256": models.PayloadSchemaType.KEYWORD,
     "version": models.PayloadSchemaType.KEYWORD,
     "chunk_index": models.PayloadSchemaType.INTEGER,
     "state": models.PayloadSchemaType.KEYWORD,

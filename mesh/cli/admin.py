@@ -32,13 +32,14 @@ Out = TypeVar("Out", bound=Wire)
 LARGEST = 20 * 1024 * 1024
 
 
-async def register_client(identity: str, name: str, tier: str, *, blocked: bool) -> str:
-    """Returns the sentence that says what changed."""
+async def register_client(identity: str, name: str, tier: str, *, blocked: bool | None) -> str:
+    """Returns the sentence that says what changed. An empty name or tier, and None, leave what is there."""
     settings, _ = running_settings()
     roster = await open_roster(settings)
     try:
         before = await roster.client(identity)
-        wanted = Client(identity, name or (before.name if before else identity), tier, blocked)
+        now = before or Client(identity, identity, "default")
+        wanted = Client(identity, name or now.name, tier or now.tier, now.blocked if blocked is None else blocked)
         await roster.register(wanted)
         known = {each.name: each.permissions for each in await roster.tiers()}
     finally:

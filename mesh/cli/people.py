@@ -26,10 +26,14 @@ Permissions = Annotated[
 def register(
     identity: Identity,
     name: Annotated[str, typer.Option(help="What to call them.")] = "",
-    tier: Annotated[str, typer.Option(help="One of config/tiers.yaml, as MongoDB has it now.")] = "default",
-    block: Annotated[bool, typer.Option("--block", help="Let this number do nothing at all.")] = False,
+    tier: Annotated[
+        str, typer.Option(help="One of config/tiers.yaml, as MongoDB has it now; default for a new client.")
+    ] = "",
+    block: Annotated[
+        bool | None, typer.Option("--block/--unblock", help="Let this number do nothing at all, or answer it again.")
+    ] = None,
 ) -> None:
-    """Adds a client, or changes its name and tier. Safe to run twice."""
+    """Adds a client, or changes what is named here of one; the rest stays as it is. Safe to run twice."""
     from mesh.cli.admin import register_client
 
     console.print(escape(finish(register_client(as_identity(identity), name, tier, blocked=block))))

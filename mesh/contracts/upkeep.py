@@ -17,7 +17,8 @@ class ReadFolders(Wire):
 
 
 class FolderRead(Wire):
-    """What a look at a watched folder came to, in files. `trouble` is why it could not be looked at."""
+    """What a look at a watched folder came to, in files. `trouble` is why it could not be looked at, or which of
+    its files have one name."""
 
     path: str
     files: int = 0

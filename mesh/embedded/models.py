@@ -6,8 +6,8 @@ opens when the first embedding has worked.
 A text's own `query: ` or `passage: ` decides how it is embedded; a text without one is a query, as E5 advises where
 both sides are alike. Each text is embedded by one core, as many at a time as there are cores (a batch is no faster,
 and all cores on one text are slower, measured), so requests take turns text by text. Short texts, which is what a
-person waits for (a question, the sentences of an answer), have threads of their own: they never wait for the passages
-of a document, whose threads give way to everything else.
+person waits for (a question, the sentences of an answer), have threads of their own: they do not wait for long
+passages, whose threads give way to everything else.
 """
 
 from __future__ import annotations

@@ -77,16 +77,18 @@ async def run(
         others = _others(chosen, other) if regime == "off-topic" else None
     except NoSuchSet as error:
         return {"skipped": str(error)}
+    strangers = others[1].questions if others else ()
+    questions = chosen.questions if regime == "labelled" else (*chosen.answerable, *strangers)
     async with ingested(chosen.entries) as served:
+        took = await _timed(served, questions)  # first: the model server knows what it was asked before
         match regime:
             case "labelled":
-                asked = await _each(served, [(question, question.answerable) for question in chosen.questions])
+                asked = await _each(served, [(question, question.answerable) for question in questions])
             case "gold-removed":
-                asked = await _with_and_without(served, chosen.answerable)
+                asked = await _with_and_without(served, questions)
             case _:
-                strangers = [(question, False) for question in others[1].questions] if others else []
-                asked = await _each(served, [*((question, True) for question in chosen.answerable), *strangers])
-        took = await _timed(served, [each.question for each in asked])
+                unknown = frozenset(map(id, strangers))
+                asked = await _each(served, [(question, id(question) not in unknown) for question in questions])
     figures = _figures(asked)
     _print(figures)
     return {

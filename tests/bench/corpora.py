@@ -27,7 +27,7 @@ from mesh.settings import Settings
 from tests.bench.vectors import Remembering
 from tests.processes import models, qdrant
 
-READER = Grant("+15551230001", frozenset({"documents:ingest", "documents:search"}), tier="bench")
+READER = Grant("+15551230001", frozenset({"documents:add", "knowledge:search"}), tier="bench")
 
 
 AT_ONCE = 8

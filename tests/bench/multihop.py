@@ -41,8 +41,8 @@ def _folders(data: Path) -> list[Path]:
 async def _of(chosen: QuestionSet) -> dict[str, object]:
     questions = chosen.answerable
     async with ingested(chosen.entries) as served:
-        scores = await ordered(served, questions, hop=PLACES)
-        await timed(served, questions, scores, hop=PLACES)
+        took = await timed(served, questions, hop=PLACES)
+        scores = await ordered(served, questions, took, hop=PLACES)
     figures = {way: each.figures for way, each in scores.items()}
     show(figures)
     return {

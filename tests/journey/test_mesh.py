@@ -202,6 +202,15 @@ async def test_registering_takes_effect_at_once_and_blocking_too(mesh: Running, 
     assert "84 euros" in await ask(phone, newcomer, "How much is a double room?")
     assert "blocked" in mesh.adiyan("clients", "register", newcomer, "--name", "Noor", "--block").stdout
     assert "84" not in await ask(phone, newcomer, "How much is a double room?")
+    renamed = mesh.adiyan("clients", "register", newcomer, "--name", "Noor K").stdout
+    assert "was called Noor" in renamed
+    assert "no longer blocked" not in renamed
+    assert "84" not in await ask(phone, newcomer, "How much is a double room?")
+    moved = mesh.adiyan("clients", "register", newcomer, "--tier", "gold", "--unblock").stdout
+    assert "Noor K: default → gold" in moved
+    assert "no longer blocked" in moved
+    assert "unchanged" in mesh.adiyan("clients", "register", newcomer).stdout
+    assert "84 euros" in await ask(phone, newcomer, "How much is a double room?")
 
 
 async def test_a_killed_agent_costs_no_message(mesh: Running, phone: Phone) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.knowledge.answering import Vector, extract
+from agents.knowledge.answering import Vector, extracts
 from agents.knowledge.chunking import chunk, embedding_text
 from agents.knowledge.ranking import fuse
 from agents.knowledge.units import Candidate
@@ -63,8 +63,8 @@ class PriceList:
 
     async def answer(self, question: str) -> str | None:
         vector = [float(x) for x in self._model.query(question)]
-        found = await extract(question, vector, self._found(question, vector), self.embed)
-        return found.quotation if found and found.answers else None
+        found = await extracts(question, vector, self._found(question, vector), self.embed)
+        return found[0].quotation if found and found[0].answers else None
 
 
 async def test_what_is_in_no_word_of_the_question_language_is_found_and_what_is_not_there_mostly_refused() -> None:

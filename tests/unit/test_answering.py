@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.knowledge.answering import SENTENCES_EMBEDDED, Extract, extract, extracts
+from agents.knowledge.answering import SENTENCES_EMBEDDED, Extract, extracts
 from agents.knowledge.judging import ANSWERS, MULTILINGUAL_E5_SMALL, Evidence
 from agents.knowledge.quoting import QUOTATION, shown
 from agents.knowledge.ranking import fuse
@@ -37,8 +37,7 @@ def _bag(text: str) -> list[float]:
 
 async def ask(question: str, *texts: str, embed: Callable[..., Awaitable[list[list[float]]]] = by_words) -> Extract:
     passages = [Candidate(str(n), text, cosine=0.9 - n / 100, score=0.9 - n / 100) for n, text in enumerate(texts)]
-    found = await extract(question, _bag(question), passages, embed)
-    assert found is not None
+    found, *_ = await extracts(question, _bag(question), passages, embed)
     return found
 
 
@@ -109,22 +108,19 @@ async def test_the_row_whose_bounds_the_question_is_within_is_quoted(weight: str
 
 async def test_a_row_is_shown_as_a_sentence_under_its_heading() -> None:
     passage = Candidate("1", RATES, ("Prices", "Sea view"), cosine=0.9, score=0.9)
-    found = await extract("How much is the deluxe?", _bag("deluxe"), [passage], by_words)
-    assert found is not None
+    found, *_ = await extracts("How much is the deluxe?", _bag("deluxe"), [passage], by_words)
     assert found.shown == "*Sea view*\n*Deluxe* — Low: $140 · High: $185"
 
 
 async def test_what_a_heading_denies_is_not_shown_without_it() -> None:
     passage = Candidate("1", "Females in heat and puppies under 4 months.", ("Who we can't take",), score=0.9)
-    found = await extract("Do you take puppies?", _bag("puppies"), [passage], by_words)
-    assert found is not None
+    found, *_ = await extracts("Do you take puppies?", _bag("puppies"), [passage], by_words)
     assert found.shown == "*Who we can't take*\nFemales in heat and puppies under 4 months."
 
 
 async def test_a_price_in_the_heading_is_a_price() -> None:
     passage = Candidate("1", "Eight hours with one photographer.", ("Weddings", "Classic – £1,450"), score=0.9)
-    found = await extract("How much is the Classic?", _bag("classic"), [passage], by_words)
-    assert found is not None
+    found, *_ = await extracts("How much is the Classic?", _bag("classic"), [passage], by_words)
     assert found.evidence.wanted == 1
     assert "£1,450" in found.shown
 
@@ -233,8 +229,8 @@ async def test_few_sentences_are_embedded_however_long_the_passages() -> None:
 
 
 async def test_passages_without_text_give_nothing() -> None:
-    assert await extract("garage?", _bag("garage"), [Candidate("1", "# Garage")], by_words) is None
-    assert await extract("garage?", _bag("garage"), [], by_words) is None
+    assert await extracts("garage?", _bag("garage"), [Candidate("1", "# Garage")], by_words) == []
+    assert await extracts("garage?", _bag("garage"), [], by_words) == []
 
 
 # --- the judgement ------------------------------------------------------------------------------------------
@@ -339,8 +335,8 @@ async def test_a_small_business_is_answered_from_its_documents_or_not_at_all(bus
             for i, score in fuse(dense, {i: s for i, s in sparse.items() if s})
             for p in (passages[i],)
         ]
-        found = await extract(question, vector, ranked, embed)
-        return found.quotation if found and found.answers else None
+        found = await extracts(question, vector, ranked, embed)
+        return found[0].quotation if found and found[0].answers else None
 
     told = invented = 0
     known = [(q, e) for q, e in _questions(business) if e][:12]
