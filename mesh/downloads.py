@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from mesh import clock
 from mesh.bus import Bus
 from mesh.context import In, Out, unwrap
-from mesh.contracts.answers import Nothing
 from mesh.contracts.documents import GET_DOCUMENT, DocumentCard, DocumentFile, DocumentRef
-from mesh.contracts.orchestrator import ANSWER, CLEAR_TO_SEND
+from mesh.contracts.orchestrator import ANSWER, CLEAR_TO_SEND, Reply, Standing
 from mesh.envelope import Request, new_trace
 from mesh.errors import NotFound
 from mesh.files import GONE, WORD, Link, word_file
+from mesh.lease import TurnRecord
 from mesh.ledger import Ledger
 from mesh.links import links
 from mesh.skills import Skill
@@ -41,8 +41,11 @@ class Downloads:
     async def file(self, link: Link, *, within: float) -> DocumentFile:
         """Whether the person may have it is looked up now. Raises what the knowledge agent failed with."""
         if link.document_id.startswith(ANSWER):
-            await self._ask(CLEAR_TO_SEND, Nothing(), link, within)  # the gate, as before any reply is sent
-            return await self._answer(link)
+            turn, reply = await self._answered(link)
+            standing = Standing(sources=reply.sources)
+            if await self._ask(CLEAR_TO_SEND, standing, link, within) != standing:  # the gate, as before any reply
+                raise NotFound(GONE, detail="what it stands on has gone")
+            return _as_file(link, turn, reply)
         file = await self._ask(GET_DOCUMENT, DocumentRef(document_id=link.document_id), link, within)
         if file.document.document_id != link.document_id:
             raise NotFound(GONE, detail="another document than was asked for")
@@ -59,26 +62,30 @@ class Downloads:
         )
         return unwrap(skill, await (await self._connected()).ask(asked))
 
-    async def _answer(self, link: Link) -> DocumentFile:
+    async def _answered(self, link: Link) -> tuple[TurnRecord, Reply]:
         """A reply of the mesh's, for whom it was written."""
         ledger = Ledger((await self._connected()).redis)
         turn = await ledger.turn(link.document_id.removeprefix(ANSWER))
         if turn is None or turn.reply is None or turn.recipient != link.client:
             raise NotFound(GONE, detail="no such reply")
-        raw = word_file(turn.reply.text)
-        card = DocumentCard(
-            document_id=link.document_id,
-            name=f"answer-{turn.turn_id[-4:]}.docx",
-            owner=link.client,
-            visibility="private",
-            size=len(raw),
-            chunks=0,
-            ingested_at=datetime.fromtimestamp(turn.planned_at, UTC),
-        )
-        return DocumentFile(document=card, media_type=WORD, raw=raw)
+        return turn, turn.reply
 
     async def _connected(self) -> Bus:
         async with self._opening:
             if self._bus is None:
                 self._bus = await self._open.enter_async_context(Bus(self._redis_url))
             return self._bus
+
+
+def _as_file(link: Link, turn: TurnRecord, reply: Reply) -> DocumentFile:
+    raw = word_file(reply.text)
+    card = DocumentCard(
+        document_id=link.document_id,
+        name=f"answer-{turn.turn_id[-4:]}.docx",
+        owner=link.client,
+        visibility="private",
+        size=len(raw),
+        chunks=0,
+        ingested_at=datetime.fromtimestamp(turn.planned_at, UTC),
+    )
+    return DocumentFile(document=card, media_type=WORD, raw=raw)

@@ -1,13 +1,16 @@
-"""Files as they are handed out: how their names read, and what a link to one says."""
+"""Files as they come in and are handed out: how large one may be, how its name reads, and what a link to one says."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from dataclasses import dataclass
 from io import BytesIO
 from xml.sax.saxutils import escape
 from zipfile import ZIP_DEFLATED, ZipFile
 
+LARGEST = 20 << 20
+"""Bytes of a document."""
 PATH = "/files"
 GONE = "This link is not valid, or not any more. Please ask for the file again in the chat."
 
@@ -37,6 +40,13 @@ class Link:
     client: str
     expires: int
     """In seconds since the epoch, by the mesh's clock."""
+
+
+def too_large(name: str, size: int) -> str:
+    return (
+        f"{name} is too large ({math.ceil(size / (1 << 20))} MB); I can take up to {LARGEST >> 20} MB. "
+        "Please split it, or send the pages that matter."
+    )
 
 
 def word_file(text: str) -> bytes:

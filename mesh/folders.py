@@ -1,17 +1,18 @@
 """A folder of the owner's whose files are documents: what is new in it, what has changed, what has gone.
 
 What was taken in is kept in a small record beside the mesh's data, so that a restart reads only what has changed, and a
-document is withdrawn only if this very folder had brought it."""
+document is withdrawn only if this very folder had brought it, and none of its owner's other folders has it now."""
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 import os
 import stat
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -19,16 +20,20 @@ from pydantic import BaseModel, ValidationError
 from mesh.contracts.documents import Ingested
 from mesh.envelope import digest
 from mesh.errors import Crashed, Malformed, MeshError, NotFound, TimedOut, Unavailable
+from mesh.files import LARGEST, too_large
 from mesh.settings import Watched
 
 log = logging.getLogger(__name__)
 
-LARGEST = 20 << 20
-"""Bytes."""
 MOST_FILES = 10_000
+MOST_TOLD = 5
 SETTLED_S = 2.0
 """A file that changed within this time may still be being written: it is left for the next look."""
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".download", ".swp", ".lock")
+_THE_DISKS = ("lost+found", "System Volume Information", "$RECYCLE.BIN")
+"""Folders that a disk has of itself, often closed to everybody."""
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""It went while we looked, or it is a link that leads nowhere."""
 _LATER = (Unavailable, TimedOut, Crashed)
 
 
@@ -46,6 +51,8 @@ class Seen(BaseModel):
 class Record(BaseModel):
     files: dict[str, Seen] = {}
     """By the file's name, which is the document's."""
+    troubles: list[str] = []
+    """What could not be looked at or taken in the last time, in sentences for the owner; what was refused is above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +61,26 @@ class File:
     name: str
     size: int
     modified_ns: int
+    settling: bool
+    """It may still be being written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    files: int
-    changed: tuple[File, ...]
-    gone: tuple[str, ...]
-    clashes: tuple[tuple[Path, Path], ...]
-    """Two files of one name, in two folders below it: the first is taken."""
-    settling: int
-    """Files that may still be being written."""
+    found: Mapping[str, File]
+    """By name."""
+    clashes: tuple[tuple[Path, Path], ...] = ()
+    """Two files of one name: the first is taken."""
+    unseen: tuple[str, ...] = ()
+    """What could not be looked at, in sentences for the owner. While there is any, nothing counts as gone."""
+
+    @property
+    def settling(self) -> int:
+        return sum(file.settling for file in self.found.values())
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        return (*_few(self.unseen), *_few([clash(first, other) for first, other in self.clashes]))
 
 
 @dataclass
@@ -111,33 +127,40 @@ class Folder:
         return self._record
 
     def look(self) -> Look:
-        """Raises `Malformed` when the folder is not there or can't be read: what is in it is then not known, and
-        nothing has gone."""
-        if not self.watched.path.is_dir():
-            raise Malformed(f"{_shown(self.watched.path)} is no folder that can be read.")
+        """Raises `Malformed` when the folder is not there or can't be read."""
         found: dict[str, File] = {}
         clashes: list[tuple[Path, Path]] = []
-        settling = 0
-        for file in _files(self.watched.path):
+        unseen: list[str] = []
+        for file in _files(self.watched.path, unseen):
             if file.name in found:
                 clashes.append((found[file.name].path, file.path))
-                continue
-            found[file.name] = file
-            settling += _is_settling(file)
-        known = self.record.files
-        changed = [
-            file
-            for name, file in found.items()
-            if not _is_settling(file)
-            and (name not in known or (known[name].size, known[name].modified_ns) != (file.size, file.modified_ns))
-        ]
-        gone = [name for name in known if name not in found]
-        if known and not found:
+            else:
+                found[file.name] = file
+        if self.record.files and not found and not unseen:
             raise Malformed(
                 f"{_shown(self.watched.path)} is empty, and was not before: is its disk still there? "
                 "Nothing is withdrawn."
             )
-        return Look(len(found), tuple(changed), tuple(gone), tuple(clashes), settling)
+        return Look(found, tuple(clashes), tuple(unseen))
+
+    def seen(self) -> Look:
+        """As `look`, but a folder that can't be looked at is one of which nothing was seen."""
+        try:
+            return self.look()
+        except Malformed as error:
+            return Look({}, unseen=(error.user_text,))
+
+    def changed(self, look: Look) -> list[File]:
+        known = self.record.files
+        return [
+            file
+            for name, file in look.found.items()
+            if not file.settling
+            and (name not in known or (known[name].size, known[name].modified_ns) != (file.size, file.modified_ns))
+        ]
+
+    def gone(self, look: Look) -> list[str]:
+        return [] if look.unseen else [name for name in self.record.files if name not in look.found]
 
     async def follow(
         self,
@@ -151,7 +174,11 @@ class Folder:
         """Withdraws what has gone, and takes in what is new; one file's trouble stops no other. Kept after each file,
         so that it goes on where it was killed. What is not begun `until` then, by the monotonic clock, is left."""
         tally = Tally()
-        for name in look.gone:
+        put_off: list[str] = []
+        for name in self.gone(look):
+            if time.monotonic() > until:
+                tally.left += 1
+                continue
             document_id = self.record.files[name].document_id
             try:
                 if document_id:
@@ -160,6 +187,7 @@ class Folder:
                 pass  # somebody deleted it already
             except MeshError as error:
                 tally.later += 1
+                put_off.append(named(name, error.user_text))
                 tell("later", name, error)
                 continue
             tally.withdrawn += bool(document_id)
@@ -167,7 +195,7 @@ class Folder:
                 tell("withdrawn", name, None)
             del self.record.files[name]
             self._write()
-        for file in look.changed:
+        for file in self.changed(look):
             if time.monotonic() > until:
                 tally.left += 1
                 continue
@@ -175,6 +203,7 @@ class Folder:
                 done = await add(file)
             except _LATER as error:
                 tally.later += 1
+                put_off.append(named(file.name, error.user_text))
                 tell("later", file.name, error)
                 continue
             except MeshError as error:
@@ -189,7 +218,14 @@ class Folder:
             tally.unchanged += not fresh
             tell("added" if fresh else "unchanged", file.name, done)
             self._keep(file, done.document.document_id)
+        self.note((*look.troubles, *_few(put_off)))
         return tally
+
+    def note(self, troubles: Sequence[str]) -> None:
+        """For `adiyan doctor`."""
+        if self.record.troubles != list(troubles):
+            self.record.troubles = list(troubles)
+            self._write()
 
     def _keep(self, file: File, document_id: str, refused: str = "") -> None:
         self.record.files[file.name] = Seen(
@@ -204,45 +240,98 @@ class Folder:
         temporary.replace(self.record_file)
 
 
+def shared(seen: Sequence[tuple[Folder, Look]]) -> list[tuple[Folder, Look]]:
+    """A document is known by its owner and its bare name. So of one owner's files with one name, in all folders, the
+    first is read and the others are named, as within one folder. What a folder had brought and does not hold any more
+    is handed over to the folder that does, or to one that may, since it can't be looked at now; it is taken in again
+    there, and not withdrawn."""
+    first: dict[tuple[str, str], tuple[Folder, File]] = {}
+    for folder, look in seen:
+        for name, file in look.found.items():
+            first.setdefault((folder.watched.owner, name), (folder, file))
+    heirs: list[Folder] = []
+    givers: list[Folder] = []
+    own: list[tuple[Folder, Look]] = []
+    for folder, look in seen:
+        owner = folder.watched.owner
+        found = {name: file for name, file in look.found.items() if first[owner, name][0] is folder}
+        others = [name for name in look.found if name not in found]
+        clashes = [(first[owner, name][1].path, look.found[name].path) for name in others]
+        own.append((folder, replace(look, found=found, clashes=(*look.clashes, *clashes))))
+        unseen = [other for other, at in seen if other is not folder and other.watched.owner == owner and at.unseen]
+        for name in [*(name for name in others if name in folder.record.files), *folder.gone(look)]:
+            if (owner, name) in first:
+                heir = first[owner, name][0]
+            elif may := [other for other in unseen if name in other.record.files]:
+                heir = may[0]
+            else:
+                continue
+            if document_id := folder.record.files.pop(name).document_id:
+                heir.record.files[name] = Seen(size=-1, modified_ns=0, document_id=document_id)
+                heirs.append(heir)
+            givers.append(folder)
+    for each in {folder.record_file: folder for folder in [*heirs, *givers]}.values():
+        each._write()
+    return own
+
+
 def clash(first: Path, other: Path) -> str:
+    if first == other:
+        return f"{_shown(first)} lies in two of the folders: it is read as a file of the first."
     return f"{_shown(first)} and {_shown(other)} have one name: only the first is read. Please rename the other."
 
 
+def named(name: str, text: str) -> str:
+    return text if name in text else f"{name}: {text}"
+
+
 def read(file: File) -> bytes:
-    """Raises `Malformed` for what is too large or can't be read."""
+    """Raises `Malformed` for what is too large, and `Unavailable` for what can't be read now."""
     if file.size > LARGEST:
-        raise Malformed(f"{file.name} is larger than {LARGEST >> 20} MB: split it.")
+        raise Malformed(too_large(file.name, file.size))
     try:
         return file.path.read_bytes()
     except OSError as error:
-        raise Malformed(f"{file.name} can't be read: {error.strerror}.") from error
+        raise Unavailable(f"{file.name} can't be read: {error.strerror}.") from error
 
 
-def _files(folder: Path) -> Iterator[File]:
-    """By path, so that of two with one name it is always the same that counts. Links that lead out are left aside."""
+def _files(folder: Path, unseen: list[str]) -> Iterator[File]:
+    """By path, so that of two with one name it is always the same that counts. Links that lead out are left aside.
+    Raises `Malformed` when the folder itself can't be read; what can't be looked at below it is told in `unseen`."""
+
+    def cant(error: OSError) -> None:
+        at = Path(error.filename or folder)
+        if at == folder:
+            raise Malformed(f"{_shown(at)} is no folder that can be read: {error.strerror}.") from error
+        if error.errno not in _ABSENT:
+            unseen.append(f"{_shown(at)} can't be looked at ({error.strerror}): until it can, nothing is withdrawn.")
+
     count = 0
-    inside = folder.resolve()
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
+    inside = os.path.realpath(folder)
+    for parent, folders, names in os.walk(folder, onerror=cant):
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _THE_DISKS)
         for name in sorted(names):
             path = Path(parent, name)
             if name.startswith((".", "~$")) or name.lower().endswith(_UNFINISHED):
                 continue
             try:
+                if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(inside):
+                    continue
                 about = path.stat()
-                outside = path.is_symlink() and not path.resolve().is_relative_to(inside)
-            except OSError:
-                continue  # it went while we looked, or leads nowhere
-            if outside or not stat.S_ISREG(about.st_mode):
+            except OSError as error:
+                cant(error)
+                continue
+            if not stat.S_ISREG(about.st_mode):
                 continue
             count += 1
             if count > MOST_FILES:
                 raise Malformed(f"{_shown(folder)} holds more than {MOST_FILES:,} files: choose a smaller folder.")
-            yield File(path, _shown(Path(name)), about.st_size, about.st_mtime_ns)
+            settling = 0 <= time.time() - about.st_mtime_ns / 1e9 < SETTLED_S
+            yield File(path, _shown(Path(name)), about.st_size, about.st_mtime_ns, settling)
 
 
-def _is_settling(file: File) -> bool:
-    return 0 <= time.time() - file.modified_ns / 1e9 < SETTLED_S
+def _few(told: Sequence[str]) -> Sequence[str]:
+    return told if len(told) <= MOST_TOLD else [*told[:MOST_TOLD], f"And {len(told) - MOST_TOLD:,} more."]
 
 
 def _shown(path: Path) -> str:

@@ -12,12 +12,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import ValidationError
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from mesh import scripts
 from mesh.contracts.answers import Line
 from mesh.contracts.orchestrator import Reply
+from mesh.envelope import Wire
 from mesh.errors import MeshError, Unavailable
 
 KEPT_MS = 7 * 24 * 3600 * 1000
@@ -49,6 +51,21 @@ class Quiet:
 
     seconds: float = 0.0
     longest: float = 5.0
+
+
+class Waiting(Wire):
+    """What is said before the next reply: `text` of a turn's, for which the provider had to wait for its person."""
+
+    turn_id: str = ""
+    """Empty for one of an earlier version."""
+    text: str
+
+
+def waiting_of(kept: bytes) -> Waiting:
+    try:
+        return Waiting.model_validate_json(kept)
+    except ValidationError:
+        return Waiting(text=kept.decode())
 
 
 OUTCOMES = STEPS[3:]
@@ -209,7 +226,8 @@ class Lease:
 
     async def waits(self, turn: TurnRecord, reason: str, text: str) -> None:
         """The provider does not take it before its person has written again: `text` is put before that reply."""
-        await self._advance(turn, "sending", "waiting", {"reason": reason, "+wait": text})
+        kept = Waiting(turn_id=turn.turn_id, text=text).model_dump_json()
+        await self._advance(turn, "sending", "waiting", {"reason": reason, "+wait": kept})
 
     async def revised(self, turn: TurnRecord, reply: Reply, *, alone: bool = False) -> None:
         """`alone`: without the replies that waited, which go on waiting."""

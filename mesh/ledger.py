@@ -35,6 +35,7 @@ from mesh.lease import (
     Leases,
     Quiet,
     TurnRecord,
+    Waiting,
     client_key,
     lease_key,
     message_key,
@@ -46,6 +47,7 @@ from mesh.lease import (
     sent_keys,
     turn_key,
     waiting_key,
+    waiting_of,
     window_key,
 )
 from mesh.ports.channel import Delivery, Inbound
@@ -304,11 +306,12 @@ class Ledger:
         """A reply that was sent, and could not be delivered, waits for the person's next message. False: it does
         already."""
         with reachable():
-            return bool(await self._wait(keys=[turn_key(turn.turn_id), waiting_key(turn.chat)], args=[text, KEPT_MS]))
+            kept = Waiting(turn_id=turn.turn_id, text=text).model_dump_json()
+            return bool(await self._wait(keys=[turn_key(turn.turn_id), waiting_key(turn.chat)], args=[kept, KEPT_MS]))
 
-    async def waiting(self, chat: str) -> list[str]:
+    async def waiting(self, chat: str) -> list[Waiting]:
         with reachable():
-            return [text.decode() for text in await answer(self._redis.lrange(waiting_key(chat), 0, -1))]
+            return [waiting_of(kept) for kept in await answer(self._redis.lrange(waiting_key(chat), 0, -1))]
 
     async def bury(self, turn: TurnRecord, reason: str) -> None:
         """A reply that was sent and never came to its person is a dead letter."""

@@ -22,3 +22,8 @@ def sender(ledger: Ledger, channel: Channel, bus: Bus, *, number: str, template:
         return f"http://127.0.0.1:9/files/{piece.document_id}/{piece.name}"
 
     return Sender(ledger, channel, people, alerts, link_of, template)
+
+
+async def waiting(ledger: Ledger, chat: str) -> list[str]:
+    """What is put before the chat's next reply."""
+    return [each.text for each in await ledger.waiting(chat)]

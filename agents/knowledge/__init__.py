@@ -117,7 +117,7 @@ async def get_document_text(wanted: DocumentRef, ctx: Context[Library]) -> Docum
 async def show_document(wanted: DocumentRef, ctx: Context[Library]) -> DocumentParts:
     document = await ctx.own.text(ctx.grant, wanted.document_id)
     _check_size(document, 2 * sum(len(part.text.encode()) for part in document.parts))
-    chunks = await asyncio.to_thread(chunk, document.name, document.parts)
+    chunks = await asyncio.to_thread(chunk, document.media_type, document.parts)
     return DocumentParts(
         document=card_of(document),
         parts=tuple(

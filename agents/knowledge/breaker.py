@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -25,7 +26,7 @@ class Hangs(Unavailable):
 
 class Breaker:
     """After a failure the part is left alone for a while, for longer each time; then one caller tries it, and the
-    others go on without it meanwhile."""
+    others go on without it meanwhile. Calls that were under way at a failure fail with it: they count as one."""
 
     def __init__(self, part: str, *, within: float, clock: Callable[[], float] = time.monotonic) -> None:
         """`within`: seconds that one call may take."""
@@ -34,6 +35,7 @@ class Breaker:
         self._clock = clock
         self._pause = 0.0
         self._alone_until = 0.0
+        self._failed_at = -math.inf
 
     async def call(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Raises `Unavailable`: at once while the part is left alone, and as `Hangs` when it took too long."""
@@ -46,10 +48,10 @@ class Breaker:
             async with asyncio.timeout(self._within):
                 result = await work()
         except TimeoutError as error:
-            self.leave_alone(self._clock() - began)
+            self._failed(began)
             raise Hangs(detail=f"{self._part}: no answer within {self._within:.1f} s") from error
         except (Unavailable, TimedOut, Misconfigured) as error:
-            self.leave_alone(self._clock() - began)
+            self._failed(began)
             raise Unavailable(detail=f"{self._part}: {error.detail or error.code}") from error
         if self._pause:
             log.info("↻ part=%s is back", self._part)
@@ -58,6 +60,13 @@ class Breaker:
 
     def leave_alone(self, cost_s: float) -> None:
         """For as long as makes what a failure costs bearable."""
+        self._failed(self._clock() - cost_s)
+
+    def _failed(self, began: float) -> None:
+        if began <= self._failed_at:
+            return
+        self._failed_at = self._clock()
+        cost_s = self._failed_at - began
         self._pause = max(min(2 * self._pause or FIRST_PAUSE_S, LONGEST_PAUSE_S), REST * cost_s)
-        self._alone_until = self._clock() + self._pause
+        self._alone_until = self._failed_at + self._pause
         log.warning("! part=%s failed took_s=%.2f left_alone_s=%.1f", self._part, cost_s, self._pause)

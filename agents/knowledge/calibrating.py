@@ -19,7 +19,7 @@ from agents.knowledge.grounding import candidate
 from agents.knowledge.library import Library
 from agents.knowledge.units import Candidate, units_of
 from mesh.access import Grant, as_seen_by
-from mesh.errors import Denied
+from mesh.errors import Denied, NotFound, Unavailable
 from mesh.ports.documents import Chunk, Document
 from mesh.ports.passages import Calibration
 from mesh.text import content_words
@@ -95,11 +95,15 @@ def _lot(probe: Probe) -> bytes:
 
 
 async def sound_out(library: Library, grant: Grant, probes: Sequence[Probe]) -> list[Sounded]:
-    """Each is asked as the person whose passages they are, who finds what that person finds."""
+    """Each is asked as the person whose passages they are, who finds what that person finds. Raises `Unavailable` when
+    a search went down a level: what is found there tells nothing of the corpus."""
     found = []
     for probe in probes:
-        document = await library.text(grant, probe.document.document_id)
-        chunks = await asyncio.to_thread(chunk, document.name, document.parts)
+        try:
+            document = await library.text(grant, probe.document.document_id)
+        except NotFound:  # deleted meanwhile
+            continue
+        chunks = await asyncio.to_thread(chunk, document.media_type, document.parts)
         asked = _asked(chunks[probe.index]) if probe.index < len(chunks) else None
         if asked:
             found.append(await _both(library, as_seen_by(grant, probe.viewer or NOBODY), probe, *asked))
@@ -113,18 +117,26 @@ def _asked(chunk: Chunk) -> tuple[str, str] | None:
         return None
     said = units[len(units) // 2].text
     told = [word for word in dict.fromkeys(_WRITTEN.findall(said)) if content_words(word)]
+    if not told:
+        return None
     step = max(1.0, len(told) / KEYWORDS)
     return " ".join(told[int(place * step)] for place in range(min(KEYWORDS, len(told)))), said
 
 
 async def _both(library: Library, viewer: Grant, probe: Probe, question: str, said: str) -> Sounded:
     found = await library.searching.evidence(viewer, question)
+    if not found.vector or found.level != "hybrid":
+        raise Unavailable(
+            "The documents can't be searched by meaning and by words right now, so nothing was learnt and what was "
+            "there before holds. Please try again when `adiyan doctor` finds nothing wrong.",
+            detail=f"calibrating: a search by {found.level}",
+        )
     candidates = [candidate(hit, viewer) for hit in found.hits]
     source = f"{probe.document.document_id}#{probe.index}"
     others = [each for each in candidates if each.id != source and said not in " ".join(each.text.split())]
 
     async def rated(among: Sequence[Candidate]) -> float:
-        read = await extracts(question, found.vector, among, library.stores.embedder.documents) if found.vector else []
+        read = await extracts(question, found.vector, among, library.stores.embedder.documents)
         return _logit(read[0].confidence) if read else _logit(0.0)
 
     return Sounded(probe.viewer, await rated(candidates), await rated(others))

@@ -8,33 +8,22 @@ from pathlib import PurePosixPath
 
 from agents.knowledge.cutting import pieces
 from agents.knowledge.outline import Section, sections
+from agents.knowledge.reading.files import WITH_HEADINGS
 from mesh.ports.documents import Chunk, Part
 from mesh.text import telling
-
-MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
-WORD = frozenset({".docx", ".docm", ".dotx", ".dotm"})
-SLIDES = frozenset({".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"})
-SHEETS = frozenset({".xlsx", ".xlsm", ".xltx", ".xltm"})
-PAGES = frozenset({".html", ".htm", ".xhtml", ".xht", ".epub"})
-MAILS = frozenset({".eml", ".msg", ".mht", ".mhtml"})
-OPEN_DOCUMENTS = frozenset({".odt", ".ods", ".odp", ".ott", ".ots", ".otp", ".odg"})
 
 _RULE = re.compile(r"[-=_*~\s]*")
 
 
-def has_headings(name: str) -> bool:
-    """Markdown, and what is read as such: the headings are the author's own."""
-    return PurePosixPath(name).suffix.lower() in MARKDOWN | WORD | SLIDES | SHEETS | PAGES | MAILS | OPEN_DOCUMENTS
-
-
-def chunk(name: str, parts: Sequence[Part]) -> list[Chunk]:
-    """Two sections never share a chunk: one fact among five subjects is not found.
+def chunk(media_type: str, parts: Sequence[Part]) -> list[Chunk]:
+    """Two sections never share a chunk: one fact among five subjects is not found. What has sections is told by the
+    `media_type` that the reader found, whatever the file is called.
 
     Each is what its part holds from `start` on, where its table goes on below the header, repeated, of that table.
     """
     found: list[Chunk] = []
     for part in parts:
-        for section in sections(part.text) if has_headings(name) else [Section(0, len(part.text))]:
+        for section in sections(part.text) if media_type in WITH_HEADINGS else [Section(0, len(part.text))]:
             body = part.text[section.start : section.end]
             for piece in pieces(body, section.whole):
                 text = piece.header + body[piece.start : piece.end]

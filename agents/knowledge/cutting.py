@@ -202,9 +202,20 @@ def _adjoin(text: str, end: int, following: int) -> bool:
 def _table(text: str, rows: Sequence[Span]) -> list[_Table]:
     if len(rows) < 2:
         return []
-    between = text[rows[0].end : rows[1].start]
-    ruled = "-" in between and bool(_TABLE_RULE.fullmatch(between))
-    return [_Table(tuple(rows), rows[1].start if ruled else rows[0].start)]
+    return [_Table(tuple(rows), rows[1].start if _ruled(text, rows[0], rows[1]) else rows[0].start)]
+
+
+def _ruled(text: str, first: Span, second: Span) -> bool:
+    between = text[first.end : second.start]
+    return "-" in between and bool(_TABLE_RULE.fullmatch(between))
+
+
+def header(text: str) -> str:
+    """The ruled one of the table that a chunk begins with, repeated or not; else empty."""
+    match sentences(text)[:2]:
+        case [Span(start=0, kind="row") as first, second] if _ruled(text, first, second):
+            return text[: second.start]
+    return ""
 
 
 def _rows(text: str, table: _Table, lead: int) -> Iterator[Piece]:

@@ -75,7 +75,7 @@ def _rated(text: str, documents: Sequence[Document], limit: int) -> list[tuple[P
 
 def _cut(document: Document) -> Iterator[Chunk]:
     left = LONGEST_READ
-    for each in chunk(document.name, document.parts):
+    for each in chunk(document.media_type, document.parts):
         left -= len(each.text)
         if left < 0:
             return

@@ -14,8 +14,8 @@ from agents.knowledge.cards import card_of
 from mesh.access import Grant
 from mesh.contracts.documents import Ingested
 from mesh.contracts.upkeep import FolderRead
-from mesh.errors import Malformed, MeshError
-from mesh.folders import File, Folder, clash, read
+from mesh.errors import MeshError
+from mesh.folders import File, Folder, Look, read, shared
 from mesh.settings import Watched
 
 if TYPE_CHECKING:
@@ -37,15 +37,16 @@ class Following:
         """What is not begun within `BEGUN_WITHIN_S` is left, and counted."""
         async with self._one_at_a_time:
             until = time.monotonic() + BEGUN_WITHIN_S
-            return tuple([await self._look(grant, Folder(each, self.home), until) for each in self.watched])
+            seen = await asyncio.to_thread(self._seen)
+            return tuple([await self._follow(grant, folder, look, until) for folder, look in seen])
 
-    async def _look(self, grant: Grant, folder: Folder, until: float) -> FolderRead:
-        path = str(folder.watched.path)
-        try:
-            seen = await asyncio.to_thread(folder.look)
-        except Malformed as error:
-            log.warning("! folder=%s can't be looked at", folder.record_file.stem)
-            return FolderRead(path=path, trouble=error.user_text)
+    def _seen(self) -> list[tuple[Folder, Look]]:
+        folders = [Folder(each, self.home) for each in dict.fromkeys(self.watched)]
+        return shared([(folder, folder.seen()) for folder in folders])
+
+    async def _follow(self, grant: Grant, folder: Folder, seen: Look, until: float) -> FolderRead:
+        if seen.unseen:
+            log.warning("! folder=%s unseen=%d", folder.record_file.stem, len(seen.unseen))
 
         async def add(file: File) -> Ingested:
             raw = await asyncio.to_thread(read, file)
@@ -65,15 +66,16 @@ class Following:
         done = await folder.follow(seen, add, withdraw, tell, until=until)
         log.info(
             "→ folder=%s files=%d added=%d withdrawn=%d refused=%d later=%d left=%d",
-            *(folder.record_file.stem, seen.files, done.added, done.withdrawn, done.refused, done.later, done.left),
+            *(folder.record_file.stem, len(seen.found)),
+            *(done.added, done.withdrawn, done.refused, done.later, done.left),
         )
         return FolderRead(
-            path=path,
-            files=seen.files,
+            path=str(folder.watched.path),
+            files=len(seen.found),
             added=done.added,
             withdrawn=done.withdrawn,
             refused=done.refused,
             later=done.later,
             left=done.left,
-            trouble=" ".join(clash(one, other) for one, other in seen.clashes),
+            trouble=" ".join(seen.troubles),
         )

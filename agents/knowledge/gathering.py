@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agents.knowledge.cutting import header
 from mesh.ports.documents import Chunk
-from mesh.text import words
+from mesh.text import Kind, sentences, words
 from mesh.tokens import most_tokens
 
 if TYPE_CHECKING:
@@ -78,11 +79,38 @@ def _neighbours(better: Hit, other: Hit) -> Hit | None:
 def _in_one(one: Chunk, two: Chunk) -> str | None:
     """None where the second does not follow on the first."""
     gap = two.start - one.start - len(one.text)
+    if gap > _WHITE:
+        return None
+    above = header(two.text)
+    goes_on = bool(above) and above in one.text and _kind(_last_line(one.text)) == "row"
+    rest = two.text.removeprefix(above) if goes_on else two.text
+    text = _put_together(one.text, two.text, rest, gap)
+    if text is None and (repeated := header(one.text)):  # which takes no room in the document
+        text = _put_together(one.text, two.text, rest, gap + len(repeated))
+    return text if text and len(text) <= _WIDEST else None
+
+
+def _put_together(one: str, two: str, rest: str, gap: int) -> str | None:
+    """`rest` is the second without the header of a table that goes on."""
     if gap <= 0:
         overlap = -gap
-        follows = one.text[len(one.text) - overlap :] == two.text[:overlap] and overlap < len(one.text)
-        text = one.text + two.text[overlap:]
-    else:
-        follows = gap <= _WHITE
-        text = one.text + (" " if gap == 1 else "\n" * gap) + two.text
-    return text if follows and len(text) <= _WIDEST else None
+        follows = overlap < len(one) and one[len(one) - overlap :] == rest[:overlap]
+        return one + rest[overlap:] if follows else None
+    if gap == 1:
+        return one + ("\n" if _begins_a_line(one, rest) else " ") + rest
+    return one + "\n" * gap + two if gap <= _WHITE else None  # rows so far apart are another table's
+
+
+def _begins_a_line(one: str, rest: str) -> bool:
+    """A row or an item, and not what is left of a row."""
+    kind = _kind(rest.partition("\n")[0])
+    barred = _last_line(one).startswith("|")
+    return kind == "item" or (kind == "row" and (rest.startswith("|") or not barred))
+
+
+def _last_line(text: str) -> str:
+    return text.rpartition("\n")[2]
+
+
+def _kind(line: str) -> Kind:
+    return next((span.kind for span in sentences(line)), "sentence")

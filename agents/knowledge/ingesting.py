@@ -7,7 +7,7 @@ import hashlib
 import logging
 import time
 import unicodedata
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from agents.knowledge.chunking import chunk
 from agents.knowledge.embedding import Embedding
 from agents.knowledge.parsing import Parsed, parse
 from agents.knowledge.stores import Stores
+from agents.knowledge.turns import Line, is_small_text
 from mesh.access import Grant, upkeep
 from mesh.envelope import digest
 from mesh.errors import Denied, Malformed, MeshError, NotFound, Unreadable
@@ -31,9 +32,9 @@ log = logging.getLogger(__name__)
 
 PUBLISH = "documents:publish"
 LONGEST_NAME = 200
-PARSERS = 2
-RETRY_AFTER = 30.0
-"""Seconds, before an interrupted ingestion that failed again is tried again."""
+PARSERS, PARSERS_OF_TEXTS = 2, 4
+RETRY_AFTER, RETRY_AFTER_AT_MOST = 30.0, 120.0
+"""Seconds, before an interrupted ingestion that failed again is tried again; twice as long each time."""
 
 Outcome = Literal["added", "replaced", "unchanged"]
 
@@ -41,7 +42,8 @@ Outcome = Literal["added", "replaced", "unchanged"]
 @dataclass
 class Ingesting:
     _stores: Stores
-    _parsing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PARSERS), repr=False)
+    _parsing: Line = field(default_factory=lambda: Line(PARSERS), repr=False)
+    _parsing_texts: Line = field(default_factory=lambda: Line(PARSERS_OF_TEXTS), repr=False)
     _interrupted: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     _embedding: Embedding = field(init=False, repr=False)
 
@@ -70,7 +72,7 @@ class Ingesting:
             if before and same and not await self._coming(grant, document_id):
                 return before, "unchanged"
             async with self._told(document_id, owner, name, report) as tell:
-                parsed, chunks = await self._read(name, raw)
+                parsed, chunks = await self._read(grant, name, raw)
                 document = Document(
                     document_id=document_id,
                     owner=owner,
@@ -94,7 +96,8 @@ class Ingesting:
         vectors are made again, too."""
         await self._stores.passages.prepare()
         async with self._stores.shelf.hold(document_id):
-            await self._finish(grant, document_id)  # a version that broke off is newer than the one that is live
+            # A version that broke off is newer than the one that is live.
+            await _went_well(document_id, self._finish(grant, document_id))
             document = await self._stores.shelf.document(grant, document_id)
             raw = await self._stores.shelf.raw(grant, document_id) if document else None
             if document is None or raw is None:
@@ -104,7 +107,7 @@ class Ingesting:
             async with self._told(document_id, document.owner, document.name, report) as tell:
                 refused = None
                 try:
-                    parsed, chunks = await self._read(document.name, raw)
+                    parsed, chunks = await self._read(grant, document.name, raw)
                 except Unreadable as error:
                     refused, chunks = error, await _cut(document)
                 else:
@@ -112,8 +115,9 @@ class Ingesting:
                 await self._take_in(grant, document, raw, chunks, tell)
         return document, refused
 
-    async def _read(self, name: str, raw: bytes) -> tuple[Parsed, list[Chunk]]:
-        async with self._parsing:
+    async def _read(self, grant: Grant, name: str, raw: bytes) -> tuple[Parsed, list[Chunk]]:
+        line = self._parsing_texts if is_small_text(name, raw) else self._parsing
+        async with line.turn(grant.client):
             parsed = await parse(name, raw, reader=self._stores.reader)
         return parsed, await _chunked(name, parsed)
 
@@ -193,86 +197,95 @@ class Ingesting:
     async def keep_finishing(self) -> None:
         """Finishes what a crash, a time-out or an unreachable store interrupted, now and whenever it happens."""
         self._interrupted.set()
+        pause = RETRY_AFTER
         while True:
             await self._interrupted.wait()
             self._interrupted.clear()
-            try:
-                failed = not await self.finish_interrupted()
-            except MeshError as error:
-                log.warning("! resume failed code=%s detail=%r", error.code, error.detail)
-                failed = True
-            if failed:
-                await asyncio.sleep(RETRY_AFTER)
+            if await _went_well("all", self.finish_interrupted()):
+                pause = RETRY_AFTER
+            else:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, RETRY_AFTER_AT_MOST)
                 self._interrupted.set()
 
     async def finish_interrupted(self) -> bool:
-        """Whether all could be finished: what broke off, and what the index has lost."""
-        grant = upkeep()
+        """Whether all could be finished: what broke off, and what the index has lost. What one document meets does not
+        keep the others waiting."""
+        grant, shelf = upkeep(), self._stores.shelf
         await self._stores.passages.prepare()
-        await self._delete_leaving(grant)
-        done = await self._index_lost(grant)
-        for document in await self._stores.shelf.unfinished(grant):
-            async with self._stores.shelf.hold(document.document_id):
-                done &= await self._finish(grant, document.document_id)
-        await self._agree(grant)
-        return done
+        done = await self._each(grant, await shelf.leaving(grant), self._left)
+        done &= await self._index_lost(grant)
+        done &= await self._each(grant, await shelf.unfinished(grant), self._finish)
+        return await self._agree(grant) and done
 
-    async def _delete_leaving(self, grant: Grant) -> None:
-        for document in await self._stores.shelf.leaving(grant):
-            async with self._stores.shelf.hold(document.document_id):
-                if document in await self._stores.shelf.leaving(grant):  # else it is gone, or was sent again
-                    await self.leave(grant, document.document_id)
+    async def _each(
+        self, grant: Grant, documents: Sequence[Document], work: Callable[[Grant, str], Awaitable[None]]
+    ) -> bool:
+        async def held(document_id: str) -> None:
+            async with self._stores.shelf.hold(document_id):
+                await work(grant, document_id)
 
-    async def _agree(self, grant: Grant) -> None:
+        return all([await _went_well(each.document_id, held(each.document_id)) for each in documents])
+
+    async def _left(self, grant: Grant, document_id: str) -> None:
+        leaving = await self._stores.shelf.leaving(grant)
+        if any(each.document_id == document_id for each in leaving):  # else it is gone, or was sent again
+            await self.leave(grant, document_id)
+
+    async def _agree(self, grant: Grant) -> bool:
         """What documents are becoming they become; and the index is told who may see one, where it has missed that."""
         shown: dict[Visibility, set[str]] = {
             "private": await self._stores.passages.indexed(grant, visibility="global"),
             "global": await self._stores.passages.indexed(grant, visibility="private"),
         }
-        for differing in await self._stores.shelf.documents(grant):
-            if differing.becoming or differing.document_id in shown[differing.visibility]:
-                async with self._stores.shelf.hold(differing.document_id):
-                    for document in await self._stores.shelf.documents(grant, only=[differing.document_id]):
-                        await self.settle(grant, document.document_id, document.becoming or document.visibility)
-                        log.info("→ settled document=%s was_becoming=%r", document.document_id, document.becoming)
+        differing = [
+            document
+            for document in await self._stores.shelf.documents(grant)
+            if document.becoming or document.document_id in shown[document.visibility]
+        ]
+        return await self._each(grant, differing, self._settled)
+
+    async def _settled(self, grant: Grant, document_id: str) -> None:
+        for document in await self._stores.shelf.documents(grant, only=[document_id]):
+            await self.settle(grant, document_id, document.becoming or document.visibility)
+            log.info("→ settled document=%s was_becoming=%r", document_id, document.becoming)
 
     async def _index_lost(self, grant: Grant) -> bool:
         """Vectors are derived: a document whose passages are gone (a deleted collection, another model) gets them
         again from its file."""
         indexed = await self._stores.passages.indexed(grant)
-        done = True
-        for lost in await self._stores.shelf.documents(grant):
-            if lost.document_id not in indexed:
-                async with self._stores.shelf.hold(lost.document_id):
-                    done &= await self._index_again(grant, lost.document_id)
-        return done
+        known = await self._stores.shelf.documents(grant)
+        lost = [document for document in known if document.document_id not in indexed]
+        return await self._each(grant, lost, self._index_again)
 
-    async def _index_again(self, grant: Grant, document_id: str) -> bool:
+    async def _index_again(self, grant: Grant, document_id: str) -> None:
         document = await self._stores.shelf.document(grant, document_id)
         raw = await self._stores.shelf.raw(grant, document_id) if document else None
-        return raw is None or document is None or await self._completed(grant, document, raw)
+        if document is not None and raw is not None:
+            await self._completed(grant, document, raw)
 
-    async def _finish(self, grant: Grant, document_id: str) -> bool:
+    async def _finish(self, grant: Grant, document_id: str) -> None:
         raw = await self._stores.shelf.raw(grant, document_id, unfinished=True)
         for document in await self._stores.shelf.unfinished(grant):
-            if document.document_id == document_id and raw is not None:
-                return await self._completed(grant, document, raw)
-        return True  # another process was first
+            if document.document_id == document_id and raw is not None:  # else another process was first
+                await self._completed(grant, document, raw)
 
-    async def _completed(self, grant: Grant, document: Document, raw: bytes) -> bool:
-        """False when it is worth trying again."""
+    async def _completed(self, grant: Grant, document: Document, raw: bytes) -> None:
         chunks = await _cut(document)
-        try:
-            async with self._told(document.document_id, document.owner, document.name) as tell:
-                await self._complete(grant, document, raw, chunks, tell)
-        except MeshError as error:
-            log.warning("! resume document=%s code=%s", document.document_id, error.code)
-            return False
-        except Exception:  # the boundary: a defect that one document meets must not keep the others waiting
-            log.exception("! resume document=%s", document.document_id)
-            return True
+        async with self._told(document.document_id, document.owner, document.name) as tell:
+            await self._complete(grant, document, raw, chunks, tell)
         log.info("→ indexed document=%s chunks=%d", document.document_id, len(chunks))
-        return True
+
+
+async def _went_well(what: str, work: Awaitable[bool | None]) -> bool:
+    """If not, that is logged, and it is worth trying again. False also for a `work` that comes to False."""
+    try:
+        return await work is not False
+    except MeshError as error:
+        log.warning("! resume=%s code=%s detail=%r", what, error.code, error.detail)
+    except Exception:  # the boundary: a defect must neither end the finishing nor keep other documents waiting
+        log.exception("! resume=%s", what)
+    return False
 
 
 def clean_name(name: str) -> str:
@@ -307,7 +320,7 @@ def may_publish(grant: Grant) -> None:
 
 
 async def _chunked(name: str, parsed: Parsed) -> list[Chunk]:
-    chunks = await asyncio.to_thread(chunk, name, parsed.parts)
+    chunks = await asyncio.to_thread(chunk, parsed.media_type, parsed.parts)
     if not chunks:
         raise Unreadable(f"{name} has headings but nothing under them. Please check the file and send it again.")
     return chunks
@@ -319,4 +332,4 @@ def _nobody(progress: Progress) -> None:
 
 async def _cut(document: Document) -> list[Chunk]:
     """Of the text that was read."""
-    return await asyncio.to_thread(chunk, document.name, document.parts)
+    return await asyncio.to_thread(chunk, document.media_type, document.parts)

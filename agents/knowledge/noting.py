@@ -15,6 +15,7 @@ from agents.knowledge.ingesting import Ingesting
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
 from mesh.contracts.notes import NotesWanted, SaveNote
+from mesh.envelope import digest
 from mesh.errors import Malformed, TooLong
 from mesh.files import readable
 from mesh.ports.documents import Document
@@ -106,7 +107,8 @@ class Noting:
     _ingesting: Ingesting
 
     async def save(self, grant: Grant, wanted: SaveNote) -> Saved:
-        """Once for each message that asks for it: its name is reserved first, and a repetition finds that."""
+        """Once for each message that asks for it: its name is reserved first, and a repetition finds that. What is
+        there stays as it is: its owner may have shown it to everyone since."""
         text = cleaned(wanted.text)
         raw, written = text.encode("utf-8", "replace"), Written.of(text)
         note = NewNote(
@@ -121,7 +123,9 @@ class Noting:
             about=wanted.about,
         )
         reserved = await self._stores.shelf.notes.reserve(grant, note)
-        document, _ = await self._ingesting.ingest(grant, reserved.name, raw)
+        document = await self._stores.shelf.document(grant, digest(grant.client, reserved.name))
+        if document is None or document.sha256 != note.sha256:
+            document, _ = await self._ingesting.ingest(grant, reserved.name, raw)
         return Saved(document, "unchanged" if reserved.known else "added", written)
 
     async def find(self, grant: Grant, wanted: NotesWanted) -> tuple[list[Note], bool]:

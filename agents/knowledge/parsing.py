@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mesh.errors import Misconfigured, Unreadable
+from mesh.files import LARGEST, too_large
 from mesh.ports.documents import Part
 from mesh.settings import DocumentReader
 
-LARGEST = 20 << 20
 WITHIN = 360.0
 """With OCR; without it, the child is ended after a minute of work."""
 
@@ -47,11 +47,7 @@ async def parse(
 ) -> Parsed:
     """At least one part has text. Raises `Unreadable`, which names the file, what is wrong and what to do."""
     if len(raw) > LARGEST:
-        raise Unreadable(
-            f"{name} is too large ({len(raw) / (1 << 20):.0f} MB); I can take up to {LARGEST >> 20} MB. "
-            "Please split it, or send the pages that matter.",
-            kind="limit",
-        )
+        raise Unreadable(too_large(name, len(raw)), kind="limit")
     process = await asyncio.create_subprocess_exec(
         *child,
         name,

@@ -43,7 +43,7 @@ class Light:
     def read_ahead(self, passages: Sequence[Passage]) -> None:
         """Of what is likely to be asked about next: reading takes most of the time, and is kept."""
         for each in passages[: self.most]:
-            _read(each.chunk.text)
+            _read(each.document_id, each.chunk.text)
             is_latin_alone(each.chunk.text)
 
     async def rerank(self, question: str, passages: Sequence[Passage]) -> list[float]:
@@ -91,7 +91,8 @@ class _Read:
 
 
 @lru_cache(maxsize=4096)
-def _read(text: str) -> _Read:
+def _read(document_id: str, text: str) -> _Read:
+    """Kept for each document by itself: how long it takes must not tell that another one has the same text."""
     sentences = tuple((each, tuple(words(each))) for each in _SENTENCE_END.split(text) if each.strip())
     return _Read(
         sentences,
@@ -104,7 +105,7 @@ def signs_of(question: str, passages: Sequence[Passage]) -> list[Signs]:
     asked = tuple(dict.fromkeys(content_words(question) or words(question)))
     beside = [pair for pair in pairwise(words(question)) if pair[0] in asked or pair[1] in asked]
     wish = next((each for each in WISHES if each.question.search(question)), None)
-    read = [_read(each.chunk.text) for each in passages]
+    read = [_read(each.document_id, each.chunk.text) for each in passages]
     counts = [_with_headings(each, passage) for each, passage in zip(read, passages, strict=True)]
     sums = [passage.sparse or 0.0 for passage in passages]
     weights = [[term_weight(each[term], each.total()) for term in asked] for each in counts]

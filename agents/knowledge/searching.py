@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, get_args
 
 from agents.knowledge.breaker import Breaker, Hangs
 from agents.knowledge.fallback import in_names, in_texts
@@ -37,6 +37,7 @@ FOUND_WITHIN_S = 3.0
 Level = Literal["hybrid", "dense", "sparse", "text", "names"]
 """By meaning and by words, by meaning alone (so is a text without words), by words alone; in the shelf's own text; by
 file names."""
+LEVELS: tuple[Level, ...] = get_args(Level)
 Within = str | Sequence[str] | None
 """A document's id, or several."""
 
@@ -117,7 +118,7 @@ class Searching:
                 return await self.evidence(grant, fuller, within=within, hop=hop, written_out=True)
         found = Searched(vector, tuple(hits), level)
         if within is None:
-            found = await walked(self._stores, grant, text, found)
+            found = await walked(self._stores, grant, text, found, self._meaning)
         if hop > 0 and level == "hybrid" and within is None:
             found = await self._led_on(grant, text, found, min(hop, PLACES))
         return found
@@ -241,11 +242,12 @@ def _key(passage: Passage) -> tuple[str, int]:
 
 
 def _in_turn(every: Sequence[Searched]) -> Searched:
-    """The best of each, then the second of each; each passage once."""
+    """The best of each, then the second of each; each passage once. At the lowest level that one of them came down
+    to."""
     if len(every) == 1:
         return every[0]
     hits: dict[str, Hit] = {}
     for row in zip_longest(*(each.hits for each in every)):
         for hit in filter(None, row):
             hits.setdefault(hit.reference, hit)
-    return replace(every[0], hits=tuple(hits.values()))
+    return replace(every[0], hits=tuple(hits.values()), level=max((each.level for each in every), key=LEVELS.index))

@@ -40,8 +40,8 @@ async def tag(stores: Stores, grant: Grant, *, dry_run: bool, after: int | str |
     left, chunks, following = await stores.passages.untagged(grant, after=after)
     documents = await _shelved(stores, grant, chunks)
     tagged: Counter[tuple[str, str, bool]] = Counter()
-    for document_id in dict.fromkeys(chunk.document_id for chunk in chunks):
-        these = [chunk for chunk in chunks if chunk.document_id == document_id]
+    for document_id, said in dict.fromkeys((chunk.document_id, chunk.owner) for chunk in chunks):
+        these = [chunk for chunk in chunks if (chunk.document_id, chunk.owner) == (document_id, said)]
         document = documents.get(document_id)
         owner, name = _whose(grant, document, these[0])
         tagged[name, owner, document is not None] += len(these)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agents.knowledge.breaker import Breaker
 from agents.knowledge.ranking import ranked
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
@@ -28,7 +29,9 @@ PULL = 0.5
 `tests.bench notes`, reported on the other (docs/benchmarks.md)."""
 
 
-async def walked(stores: Stores, grant: Grant, text: str, found: Searched, pull: float = PULL) -> Searched:
+async def walked(
+    stores: Stores, grant: Grant, text: str, found: Searched, meaning: Breaker, pull: float = PULL
+) -> Searched:
     """`found` as it was, where nothing leads on or it can't be looked up now."""
     seeds: dict[str, float] = {}
     for hit in found.hits:
@@ -39,7 +42,7 @@ async def walked(stores: Stores, grant: Grant, text: str, found: Searched, pull:
         steps = await stores.shelf.notes.near(grant, list(seeds)) if seeds else []
         if steps:
             led_to = _led_to(steps, seeds)
-            missing = await _missing(stores, grant, text, found, led_to)
+            missing = await _missing(stores, grant, text, found, led_to, meaning)
             return replace(found, hits=tuple(_lifted([*found.hits, *missing], led_to, pull)))
     return found
 
@@ -53,14 +56,16 @@ def _led_to(steps: Iterable[Link], seeds: Mapping[str, float]) -> dict[str, floa
     return {key: best[key] for key in chosen}
 
 
-async def _missing(stores: Stores, grant: Grant, text: str, found: Searched, led_to: Mapping[str, float]) -> list[Hit]:
+async def _missing(
+    stores: Stores, grant: Grant, text: str, found: Searched, led_to: Mapping[str, float], meaning: Breaker
+) -> list[Hit]:
     """Passages of what was not found by itself, scored as what was."""
     known = {hit.document.document_id for hit in found.hits}
     wanted = [key for key in led_to if key not in known]
     if not wanted or not found.vector:
         return []
     limit = PER_DOCUMENT * len(wanted)
-    passages = await stores.passages.search(grant, text, found.vector, limit=limit, within=wanted)
+    passages = await meaning.call(lambda: stores.passages.search(grant, text, found.vector, limit=limit, within=wanted))
     documents = {each.document_id: each for each in await stores.shelf.documents(grant, only=wanted)}
     every = [*(hit.passage for hit in found.hits), *passages]
     scores = dict(await ranked(text, every, mode=stores.mode, per_leg=len(every)))

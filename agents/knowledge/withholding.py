@@ -4,7 +4,7 @@ back, for which reasons. Counts alone: neither names nor content."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agents.knowledge.library import Library
@@ -20,12 +20,15 @@ from mesh.contracts.documents import (
     SHOW_DOCUMENT,
 )
 from mesh.ports.documents import Document
+from mesh.ports.models import Vector
 from mesh.ports.passages import Passage
 
 BY_SHELF = "visible to everyone, or the client's own"
 BY_INDEX = f"{BY_SHELF}: in the index, and on the shelf; and tagged"
 PRIVATE, UNTAGGED, MOVING, UNSHELVED = "private of another", "without tags", "in transition", "not on the shelf"
-REASONS = (PRIVATE, UNTAGGED, MOVING, UNSHELVED)
+LOWER = "ranked lower"
+"""Nothing hides it: more of what the client may see fits better."""
+REASONS = (PRIVATE, UNTAGGED, MOVING, UNSHELVED, LOWER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,10 @@ class _Shelf:
     seen: frozenset[str]
 
     def reason(self, document_id: str) -> str:
-        if document_id in self.moving or document_id in self.seen:
+        if document_id in self.moving:
             return MOVING
+        if document_id in self.seen:
+            return LOWER
         return PRIVATE if document_id in self.all else UNSHELVED
 
 
@@ -93,10 +98,23 @@ async def _searched(library: Library, grant: Grant, client: Grant, text: str, sh
     if found.vector:
         passages = await library.stores.passages.search(grant, text, found.vector, limit=PER_LEG)
     matched = {(each.document_id, each.chunk.index): each for each in passages}
-    reasons = Counter(_reason(each, shelf) for key, each in matched.items() if key not in seen)
+    unseen = [each for key, each in matched.items() if key not in seen]
+    shown = await _shown(library, client, found.vector, unseen)
+    reasons = Counter(_reason(each, shelf, shown) for each in unseen)
     kept = len(matched.keys() & seen)
     return Path(RETRIEVE_KNOWLEDGE_BASE.name, BY_INDEX, "passages", len(matched), kept, reasons)
 
 
-def _reason(passage: Passage, shelf: _Shelf) -> str:
-    return shelf.reason(passage.document_id) if passage.owner else UNTAGGED
+async def _shown(library: Library, client: Grant, vector: Vector, passages: Sequence[Passage]) -> set[int | str]:
+    """Those that the index lets the client see, by their points."""
+    if not passages:
+        return set()
+    asked = await library.stores.passages.by_meaning(client, vector, limit=1, besides=passages)
+    return {each.point for each in asked if each.dense is not None}
+
+
+def _reason(passage: Passage, shelf: _Shelf, shown: Container[int | str]) -> str:
+    if not passage.owner:
+        return UNTAGGED
+    reason = shelf.reason(passage.document_id)
+    return MOVING if reason == LOWER and passage.point not in shown else reason  # the index has yet to be told

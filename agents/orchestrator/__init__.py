@@ -20,6 +20,7 @@ from agents.orchestrator.manners import spoken_by
 from agents.orchestrator.notes_asked import asked
 from agents.orchestrator.routing import Router
 from agents.orchestrator.sending import Sender
+from agents.orchestrator.standing import still_there
 from agents.orchestrator.turns import Driver, Patience
 from mesh.bus import Bus
 from mesh.cards import Cards, Routable
@@ -28,7 +29,7 @@ from mesh.commands import command_of
 from mesh.context import Context
 from mesh.contracts.answers import Answer, Ask, Memory, Nothing
 from mesh.contracts.memory import NOTE, RECALL, REMEMBER, Recall, Remember
-from mesh.contracts.orchestrator import CLEAR_TO_SEND, CONVERSE, TAKE_TURNS, Chat, Piece, Reply, Turn
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, CONVERSE, TAKE_TURNS, Chat, Piece, Reply, Standing, Turn
 from mesh.dispatch import Agent
 from mesh.errors import Denied, MeshError, Unavailable
 from mesh.ledger import Ledger, turn_kick
@@ -103,9 +104,9 @@ async def take_turns(chat: Chat, ctx: Context[Desk]) -> Nothing:
 
 
 @agent.handles(CLEAR_TO_SEND)
-async def clear_to_send(_: Nothing, ctx: Context[Desk]) -> Nothing:
-    """The gate has just looked again: being here is the answer."""
-    return Nothing()
+async def clear_to_send(standing: Standing, ctx: Context[Desk]) -> Standing:
+    """The gate has just looked again: being here is the answer to whether anything may be sent."""
+    return Standing(sources=tuple(await still_there(standing.sources, ctx)))
 
 
 @agent.handles(CONVERSE)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from agents.orchestrator.alerts import Alerts
+from agents.orchestrator.standing import still_there
 from mesh.catalogue import say
 from mesh.commands import ALL, Command
 from mesh.context import Context
@@ -68,21 +69,11 @@ async def _cancel(order: Order, _: Context[Any]) -> Reply:
 async def _why(order: Order, ctx: Context[Any]) -> Reply:
     """What was deleted, forgotten or made private since is quoted no more."""
     turn = await order.ledger.turn(order.person.answered_by) if order.person.answered_by else None
-    sources = await _still_there(turn.reply.sources if turn and turn.reply else (), ctx)
+    sources = await still_there(turn.reply.sources if turn and turn.reply else (), ctx)
     if not sources:
         return Reply(text=order.say("why_nothing"))
     lines = dict.fromkeys(order.say("why_line", name=_source(each)) for each in sources)
     return Reply(text="\n".join([order.say("why_intro"), *lines]))
-
-
-async def _still_there(sources: Sequence[Source], ctx: Context[Any]) -> list[Source]:
-    there: dict[str, set[str]] = {"tool": {each.reference.partition("#")[0] for each in sources if each.kind == "tool"}}
-    kinds = {source.kind for source in sources}
-    if "document" in kinds and ctx.grant.covers(LIST_DOCUMENTS.needs):
-        there["document"] = {each.document_id for each in (await ctx.ask(LIST_DOCUMENTS, Nothing())).documents}
-    if "memory" in kinds and ctx.grant.covers(EXPORT_MEMORY.needs):
-        there["memory"] = {each.fact_id for each in (await ctx.ask(EXPORT_MEMORY, Nothing())).memories}
-    return [source for source in sources if source.reference.partition("#")[0] in there.get(source.kind, ())]
 
 
 def _source(source: Source) -> str:

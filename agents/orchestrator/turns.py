@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.orchestrator import words
@@ -16,10 +17,11 @@ from agents.orchestrator.sending import MOST_SENDS, Sender
 from mesh import clock
 from mesh.catalogue import say, say_error
 from mesh.context import Local
-from mesh.contracts.orchestrator import CLEAR_TO_SEND, CONVERSE, Piece, Reply, SentFile, Turn
+from mesh.contracts.answers import Source
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, CONVERSE, Piece, Reply, SentFile, Standing, Turn
 from mesh.envelope import Failed, Ok, Request, digest
 from mesh.errors import ChannelError
-from mesh.lease import Lease, LeaseLost, TurnRecord
+from mesh.lease import Lease, LeaseLost, TurnRecord, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -77,13 +79,37 @@ class Driver:
             if reply and reply.silent:
                 await lease.silenced(turn, "planned", reply.silent)
             elif reply:
-                waited = [] if turn.kind == "notice" else await self._ledger.waiting(turn.chat)
+                waiting = [] if turn.kind == "notice" else await self._ledger.waiting(turn.chat)
+                waited, sources = await self._still_said(turn, waiting, local)
+                reply = reply.model_copy(update={"sources": (*sources, *reply.sources)})
                 whole = await self._sender.pieced(turn, reply, waited, await self._spoken(turn))
-                await lease.planned(turn, whole, took=len(waited))
+                await lease.planned(turn, whole, took=len(waiting) if waited else 0)
         elif turn.state == "ready":
             await self._ready(lease, turn, local)
         elif turn.state == "sending":
             await self._sender.settle(lease, turn)
+
+    async def _still_said(
+        self, turn: TurnRecord, waiting: Sequence[Waiting], local: Local
+    ) -> tuple[list[str], tuple[Source, ...]]:
+        """What is said of what waited, and what it stands on. Of an answer whose sources have gone meanwhile, that they
+        have; while that can't be looked up, nothing, and all of it goes on waiting."""
+        turns = [await self._ledger.turn(each.turn_id) for each in waiting]
+        stood = [each.reply.sources if each and each.reply else () for each in turns]
+        standing = Standing(sources=tuple(source for sources in stood for source in sources))
+        if not standing.sources:
+            return [each.text for each in waiting], ()
+        seconds = CLEAR_TO_SEND.within.total_seconds()
+        outcome = await local(_request(turn, CLEAR_TO_SEND.name, standing.model_dump(mode="json"), seconds))
+        if isinstance(outcome, Failed):
+            return [], ()
+        left = Standing.model_validate(outcome.value).sources
+        gone = say("earlier_gone", await self._spoken(turn))
+        texts = [
+            each.text if all(source in left for source in sources) else gone
+            for each, sources in zip(waiting, stood, strict=True)
+        ]
+        return list(dict.fromkeys(texts)), left
 
     async def _planned(self, lease: Lease, turn: TurnRecord, local: Local) -> Reply | None:
         """None: the person wrote on, or cancelled, and the turn is to be planned again."""

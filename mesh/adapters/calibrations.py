@@ -9,7 +9,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from mesh.access import Grant
 from mesh.envelope import digest
@@ -21,6 +23,13 @@ log = logging.getLogger(__name__)
 SCHEMA = 1
 
 
+class _File(BaseModel):
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    version: Literal[1] = Field(alias="schema")
+    learnt: dict[str, Calibration]
+
+
 class CalibrationFile:
     """Read again when it was written; what can't be read is as if nothing was ever learnt."""
 
@@ -30,9 +39,9 @@ class CalibrationFile:
         self._known: dict[str, Calibration] = {}
 
     async def of(self, grant: Grant) -> Calibration | None:
+        grant.limited_to()  # raises for a grant of nobody; whoever sees all has something of their own, too
         known = await asyncio.to_thread(self._read)
-        client = grant.limited_to()
-        return (known.get(_key(client)) if client else None) or known.get(_key(""))
+        return known.get(_key(grant.client)) or known.get(_key(""))
 
     async def keep(self, grant: Grant, learnt: Mapping[str, Calibration]) -> dict[str, Calibration]:
         if not grant.sees_all:
@@ -52,10 +61,10 @@ class CalibrationFile:
             found = self._path.stat()
             written = (found.st_mtime_ns, found.st_size)
             if written != self._written:
-                self._known, self._written = _parsed(json.loads(self._path.read_text("utf-8"))), written
+                self._known, self._written = _File.model_validate_json(self._path.read_bytes()).learnt, written
         except FileNotFoundError:
             self._known, self._written = {}, None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError) as error:
             log.warning("! calibration=unreadable error=%s", type(error).__name__)
             self._known, self._written = {}, None
         return self._known
@@ -70,12 +79,3 @@ class CalibrationFile:
 
 def _key(viewer: str) -> str:
     return digest("calibration", viewer, length=16) if viewer else "everybody"
-
-
-def _parsed(content: Any) -> dict[str, Calibration]:
-    if content["schema"] != SCHEMA:
-        raise ValueError(content["schema"])
-    return {
-        str(key): Calibration(str(each["model"]), str(each["corpus"]), int(each["asked"]), float(each["stricter"]))
-        for key, each in content["learnt"].items()
-    }

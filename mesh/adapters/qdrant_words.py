@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from mesh.adapters.qdrant_queries import SPARSE
 from mesh.names import names_of
@@ -18,6 +19,8 @@ from mesh.text import sparse_document, under_names
 log = logging.getLogger(__name__)
 
 PAGE = 128
+TRIES = 20
+"""Of one page, where each time a passage of it has just been deleted."""
 
 
 def sparse_of(file: str, heading_path: Sequence[str], text: str) -> models.SparseVector | None:
@@ -33,14 +36,28 @@ async def tell_anew(client: AsyncQdrantClient, collection: str, schema: int) -> 
     after: Any = None
     done = 0
     while True:
-        points, after = await client.scroll(collection, limit=PAGE, offset=after, with_vectors=False)
-        if changes := await asyncio.to_thread(_changes, points, schema):
-            await client.batch_update_points(collection, changes, wait=True)
-        done += len(points)
+        count, after = await _page_told(client, collection, schema, after)
+        done += count
         if after is None:
             break
     await client.update_collection(collection, metadata={"schema": schema})
     log.info("→ collection=%s schema=%d passages=%d", collection, schema, done)
+
+
+async def _page_told(client: AsyncQdrantClient, collection: str, schema: int, after: Any) -> tuple[int, Any]:
+    """How many, and after which the next page begins. Taken again where a passage of it was deleted meanwhile."""
+    tried = 0
+    while True:
+        points, following = await client.scroll(collection, limit=PAGE, offset=after, with_vectors=False)
+        try:
+            if changes := await asyncio.to_thread(_changes, points, schema):
+                await client.batch_update_points(collection, changes, wait=True)
+        except UnexpectedResponse as error:
+            tried += 1
+            if error.status_code != 404 or tried == TRIES:
+                raise
+        else:
+            return len(points), following
 
 
 def _changes(points: Sequence[models.Record], schema: int) -> list[models.UpdateOperation]:

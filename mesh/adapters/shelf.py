@@ -15,7 +15,7 @@ import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -85,12 +85,8 @@ class DiskShelf:
             found = await self._read(grant, state, "document_id = ?", document_id)
             if not found:
                 return None
-            try:
+            with _reachable(), suppress(FileNotFoundError):
                 return await asyncio.to_thread((self._raw / found[0].sha256).read_bytes)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise Unavailable(detail=f"shelf: {error.strerror}") from error
         raise Unavailable(detail="shelf: the bytes of a document are missing")
 
     async def unfinished(self, grant: Grant) -> list[Document]:
@@ -141,13 +137,11 @@ class DiskShelf:
         await asyncio.to_thread(self._put, document, raw, "live" if complete else "coming")
 
     def _put(self, document: Document, raw: bytes, state: State) -> None:
-        try:
-            with self._writing():
+        with self._writing():
+            if not self._with_database(lambda database: tables.has(database, document)):
                 self._keep(document.sha256, raw)
-                self._with_database(lambda database: tables.replace(database, document, state))
-                self._sweep()
-        except OSError as error:
-            raise Unavailable(detail=f"shelf: {error.strerror}") from error
+            self._with_database(lambda database: tables.replace(database, document, state))
+            self._sweep()
 
     async def wish(self, grant: Grant, document_id: str, visibility: Visibility) -> None:
         owned, owners = _owned(grant, document_id)
@@ -165,13 +159,10 @@ class DiskShelf:
             await asyncio.to_thread(self._delete, document_id)
 
     def _delete(self, document_id: str) -> None:
-        try:
-            with self._writing():
-                self._with_database(lambda database: tables.leave(database, document_id))
-                self._with_database(_checkpoint)
-                self._sweep()
-        except OSError as error:
-            raise Unavailable(detail=f"shelf: {error.strerror}") from error
+        with self._writing():
+            self._with_database(lambda database: tables.leave(database, document_id))
+            self._with_database(_checkpoint)
+            self._sweep()
 
     async def gone(self, grant: Grant, document_id: str) -> None:
         owned, owners = _owned(grant, document_id)
@@ -189,9 +180,8 @@ class DiskShelf:
         await asyncio.to_thread(change)
 
     def _keep(self, sha256: str, raw: bytes) -> None:
+        """Also what is there already, for another document: how long it takes must not tell."""
         target = self._raw / sha256
-        if target.exists() and target.stat().st_size == len(raw):
-            return
         temporary = self._raw / f"{sha256}.new"
         with temporary.open("wb") as file:
             file.write(raw)
@@ -210,10 +200,13 @@ class DiskShelf:
     @asynccontextmanager
     async def hold(self, document_id: str) -> AsyncIterator[None]:
         holds = self._folder / "holds"
-        holds.mkdir(exist_ok=True)
-        with (holds / hashlib.sha256(document_id.encode()).hexdigest()[:3]).open("w") as file:
-            while not _locked(file.fileno()):
-                await asyncio.sleep(0.05)
+        with _reachable():
+            holds.mkdir(exist_ok=True)
+            file = (holds / hashlib.sha256(document_id.encode()).hexdigest()).open("w")
+        with file:
+            with _reachable():
+                while not _locked(file.fileno()):
+                    await asyncio.sleep(0.05)
             yield
 
     # ── the folder ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,7 +214,7 @@ class DiskShelf:
     def _prepare(self) -> None:
         try:
             self._raw.mkdir(parents=True, exist_ok=True)
-            with self._writing():
+            with self._alone():
                 self._with_database(tables.migrate)
                 self._with_database(prepare)
                 self._with_database(lambda database: database.execute(tables.TROUBLES))
@@ -245,6 +238,11 @@ class DiskShelf:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
+        with _reachable(), self._alone():
+            yield
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         with (self._folder / "lock").open("w") as file:
             until = time.monotonic() + PATIENCE
             while not _locked(file.fileno()):
@@ -252,6 +250,15 @@ class DiskShelf:
                     raise Unavailable(detail="shelf: another process keeps writing")
                 time.sleep(0.01)  # in a thread
             yield
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    """A disk that is full or does not answer is `Unavailable`."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(detail=f"shelf: {error.strerror}") from error
 
 
 def _scope(grant: Grant) -> tuple[str, tuple[str, ...]]:

@@ -95,6 +95,12 @@ def parts(database: sqlite3.Connection, document_id: str, state: State, with_tex
     return tuple(Part(*row) for row in database.execute(query, (document_id, state)))
 
 
+def has(database: sqlite3.Connection, document: Document) -> bool:
+    """The same bytes, of this document itself."""
+    known = "SELECT 1 FROM documents WHERE document_id = ? AND sha256 = ? AND state <> 'leaving'"
+    return database.execute(known, (document.document_id, document.sha256)).fetchone() is not None
+
+
 def replace(database: sqlite3.Connection, document: Document, state: State) -> None:
     """A finished version takes the place of the one that was live, and of the unfinished one that it was."""
     database.execute("BEGIN IMMEDIATE")

@@ -20,6 +20,7 @@ from mesh.contracts.answers import Nothing
 from mesh.contracts.documents import INGEST, LIST_DOCUMENTS, DocumentCard, Ingest, Ingested
 from mesh.envelope import Request, Wire, new_trace
 from mesh.errors import Malformed, MeshError, Unavailable
+from mesh.files import LARGEST, too_large
 from mesh.ports.people import Client
 from mesh.settings import Settings
 from mesh.skills import Skill
@@ -28,8 +29,6 @@ from mesh.wiring import open_roster
 
 In = TypeVar("In", bound=Wire)
 Out = TypeVar("Out", bound=Wire)
-
-LARGEST = 20 * 1024 * 1024
 
 
 async def register_client(identity: str, name: str, tier: str, *, blocked: bool | None) -> str:
@@ -184,8 +183,8 @@ def shown(path: Path) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        if path.stat().st_size > LARGEST:
-            raise Malformed(f"it is larger than {LARGEST // 1024 // 1024} MB: split it.")
+        if (size := path.stat().st_size) > LARGEST:
+            raise Malformed(too_large(shown(path), size))
         return path.read_bytes()
     except OSError as error:
         raise Malformed(f"it can't be read: {error.strerror}.") from error

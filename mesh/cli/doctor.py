@@ -20,7 +20,7 @@ from mesh.cli import meta_probes, probes
 from mesh.cli.findings import Finding, Level, Scene, broken, fine, note, place, without_secrets
 from mesh.embedded.supervisor import runs
 from mesh.errors import MeshError
-from mesh.folders import Folder
+from mesh.folders import Folder, named
 from mesh.settings import Settings, load
 from mesh.up import RECORD, running_settings
 
@@ -159,22 +159,20 @@ def _home(own: Settings) -> Finding:
 
 
 def _folders(settings: Settings) -> list[Finding]:
-    """Those of the settings, and which of their files were not taken in when they were last looked at."""
+    """Those of the settings, and what of them was not taken in when they were last looked at."""
     found = []
     for watched in settings.watched:
         folder = Folder(watched, settings.adiyan_home)
-        refused = [
-            seen.refused if name in seen.refused else f"{name}: {seen.refused}"
-            for name, seen in sorted(folder.record.files.items())
-            if seen.refused
-        ]
-        if not watched.path.is_dir():
+        refused = [named(name, seen.refused) for name, seen in sorted(folder.record.files.items()) if seen.refused]
+        if not os.path.isdir(watched.path):  # `Path.is_dir` raises where the folder above is closed
             found.append(note("Folder", f"{watched.path} is no folder that can be read here.", ELSEWHERE))
-        elif refused:
+            continue
+        found += [note("Folder", trouble, "It is looked at again every hour.") for trouble in folder.record.troubles]
+        if refused:
             more = f" And {len(refused) - NAMED} more." if len(refused) > NAMED else ""
             text = f"{watched.path}: {len(refused)} file(s) not taken in. {' '.join(refused[:NAMED])}{more}"
             found.append(note("Folder", text, "Correct or replace them: each is tried again when it changes."))
-        else:
+        elif not folder.record.troubles:
             found.append(fine("Folder", f"{watched.path}, {len(folder.record.files)} file(s) taken in"))
     return found
 

@@ -13,28 +13,28 @@ from mesh.bus import Bus
 from mesh.cli.admin import ask_as_owner, needs, told
 from mesh.cli.progressing import bars, documents_shown
 from mesh.contracts.documents import DELETE_DOCUMENT, INGEST, DocumentRef, Ingest, Ingested
-from mesh.errors import Malformed, MeshError
-from mesh.folders import File, Folder, Look, Tally, clash, read
+from mesh.errors import MeshError
+from mesh.folders import File, Folder, Look, named, read, shared
 from mesh.settings import Settings, Watched
 from mesh.up import running_settings
 
 
 async def watch(path: Path, owner: str, console: Console, *, everyone: bool, every_s: float, once: bool) -> int:
-    """Until it is cancelled. Returns how many files were refused or left for later; what went wrong is named, and the
-    other files are taken in all the same."""
+    """Until it is cancelled. Returns how many files were refused, left for later or could not be looked at; what went
+    wrong is named, and the other files are taken in all the same."""
     settings, _ = running_settings()
     await needs(settings, "knowledge")
     watched = Watched(path, owner or settings.system_owner, "global" if everyone else "private")
     folder = Folder(watched, settings.adiyan_home)
     follower = Follower(settings, folder, console, once=once)
-    seen = await asyncio.to_thread(folder.look)
+    await asyncio.to_thread(folder.look)  # what is no folder is told at once
     async with Bus(settings.redis_url) as bus:
         while True:
-            tally = await follower.follow(bus, seen)
-            if once and not seen.settling:
-                return tally.refused + tally.later + len(seen.clashes)
-            await asyncio.sleep(every_s)
             seen = await follower.look()
+            await follower.follow(bus, seen)
+            if once and not seen.settling:
+                return len(follower.wrong) + len(seen.clashes) + len(seen.unseen)
+            await asyncio.sleep(every_s)
 
 
 class Follower:
@@ -43,17 +43,27 @@ class Follower:
         self._folder = folder
         self._console = console
         self._once = once
-        self._said: set[str] = set()
+        self._troubles: tuple[str, ...] = ()
         self._first = True
+        self.wrong: dict[str, str] = {}
+        """By the file's name, why it was not taken in or not withdrawn."""
 
     async def look(self) -> Look:
-        try:
-            return await asyncio.to_thread(self._folder.look)
-        except Malformed as error:  # a disk that comes and goes
-            self._say_once(error.user_text)
-            return Look(0, (), (), (), 0)
+        return await asyncio.to_thread(self._look)
 
-    async def follow(self, bus: Bus, seen: Look) -> Tally:
+    def _look(self) -> Look:
+        """Where there is something to do, its owner's other folders are asked whether they have a file of that name."""
+        own = self._folder
+        seen = own.seen()
+        if not (self._first or own.changed(seen) or own.gone(seen)):
+            return seen
+        watched = [each for each in self._settings.watched if each.owner == own.watched.owner]
+        folders = [Folder(each, own.home) for each in dict.fromkeys([*watched, own.watched])]
+        at = next(number for number, each in enumerate(folders) if each.watched == own.watched)
+        looks = [(own, seen) if each.watched == own.watched else (each, each.seen()) for each in folders]
+        return shared(looks)[at][1]
+
+    async def follow(self, bus: Bus, seen: Look) -> None:
         watched = self._folder.watched
 
         async def add(file: File) -> Ingested:
@@ -64,30 +74,35 @@ class Follower:
         async def withdraw(document_id: str) -> None:
             await ask_as_owner(bus, self._settings, DELETE_DOCUMENT, DocumentRef(document_id=document_id))
 
-        for one, other in seen.clashes:
-            self._say_once(clash(one, other))
-        if not seen.changed and not seen.gone:
+        for trouble in seen.troubles:
+            if trouble not in self._troubles:
+                self._complain(trouble)
+        self._troubles = seen.troubles
+        todo = len(self._folder.changed(seen)) + len(self._folder.gone(seen))
+        if not todo:
+            self._folder.note(seen.troubles)
             self._settle(seen)
-            return Tally()
+            return
         progress = bars(self._console)
         with progress:
-            task = progress.add_task("files", total=len(seen.changed) + len(seen.gone))
+            task = progress.add_task("files", total=todo)
 
             def tell(what: str, name: str, came: Ingested | MeshError | None) -> None:
                 progress.advance(task)
+                before = self.wrong.pop(name, "")
                 if isinstance(came, Ingested):
-                    self._said -= {said for said in self._said if said.startswith(f"{name}: ")}
                     if what == "added" or self._first:
                         progress.console.print(f"{_now()} {told(came)}")
                 elif isinstance(came, MeshError):
-                    self._say_once(f"{name}: {came.user_text}")
+                    self.wrong[name] = came.user_text
+                    if came.user_text != before:
+                        self._complain(named(name, came.user_text))
                 else:
                     progress.console.print(f"{_now()} [green]✓[/] {escape(name)}: gone from the folder, withdrawn")
 
             async with documents_shown(bus.redis, progress):
-                tally = await self._folder.follow(seen, add, withdraw, tell)
+                await self._folder.follow(seen, add, withdraw, tell)
         self._settle(seen)
-        return tally
 
     def _settle(self, seen: Look) -> None:
         if self._first:
@@ -95,13 +110,11 @@ class Follower:
             whose = "everyone" if watched.visibility == "global" else watched.owner
             doing, then = ("Looked at", "") if self._once else ("Watching", " Ctrl-C ends it; what was taken in stays.")
             path = escape(str(watched.path))
-            self._console.print(f"{doing} {path}: {seen.files} file(s), seen by {whose}.{then}", soft_wrap=True)
+            self._console.print(f"{doing} {path}: {len(seen.found)} file(s), seen by {whose}.{then}", soft_wrap=True)
         self._first = False
 
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            self._console.print(f"{_now()} [red]✗[/] {escape(text)}", soft_wrap=True)
+    def _complain(self, text: str) -> None:
+        self._console.print(f"{_now()} [red]✗[/] {escape(text)}", soft_wrap=True)
 
 
 def _now() -> str:

@@ -66,6 +66,12 @@ class Chat(Wire):
     chat: str
 
 
+class Standing(Wire):
+    """What a reply stands on; as an answer, what of it the person may still see."""
+
+    sources: tuple[Source, ...] = ()
+
+
 CONVERSE = Skill(
     name="orchestrator.converse",
     takes=Turn,
@@ -83,9 +89,10 @@ TAKE_TURNS = Skill(
 )
 CLEAR_TO_SEND = Skill(
     name="orchestrator.clear_to_send",
-    takes=Nothing,
-    returns=Nothing,
+    takes=Standing,
+    returns=Standing,
     needs="chat:converse",
     within=timedelta(seconds=5),
     fresh=True,
 )
+"""Whether the person may have it at all, looked up once more; and what has gone since it was written."""

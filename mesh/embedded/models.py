@@ -21,7 +21,7 @@ import os
 import signal
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -54,7 +54,6 @@ MAX_INPUTS = 2_048
 MAX_WAITING = 4_096
 """Texts that wait in one lane."""
 MAX_BODY_BYTES = 32 * 1024 * 1024
-CACHED_TEXTS = 2_048
 CORES = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 GIVES_WAY = 5
 """Niceness: where all cores are busy, a quarter of what others get."""
@@ -111,24 +110,6 @@ def split_prefix(text: str) -> tuple[str, bool]:
     return text, True
 
 
-class Cache:
-    """The texts embedded last, by their exact wording."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._known: OrderedDict[str, Embedded] = OrderedDict()
-
-    def get(self, text: str) -> Embedded | None:
-        if text in self._known:
-            self._known.move_to_end(text)
-        return self._known.get(text)
-
-    def put(self, text: str, embedded: Embedded) -> None:
-        self._known[text] = embedded
-        if len(self._known) > self._size:
-            self._known.popitem(last=False)
-
-
 class Lane:
     """A thread for each core, and a bounded line in front of them. Raises `Refused` (503) when the line is too long."""
 
@@ -169,27 +150,27 @@ def _give_way() -> None:
 
 
 class Embedders:
+    """Nothing is kept of what was embedded: a text that comes back sooner would tell that somebody had sent it."""
+
     def __init__(self, embedder: Embedder) -> None:
         self._short = Lane("short", embedder)
         self._long = Lane("long", embedder, gives_way=True)
-        self._cache = Cache(CACHED_TEXTS)
 
     async def embed(self, texts: list[str], gone: Callable[[], Awaitable[bool]]) -> list[Embedded] | None:
         """None when the caller is gone: nobody waits for the rest."""
-        known = {text: found for text in texts if (found := self._cache.get(text))}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        short = max(map(len, new), default=0) <= (SHORT_CHARS if len(new) == 1 else SHORT_SENTENCE)
+        different = list(dict.fromkeys(texts))
+        short = max(map(len, different), default=0) <= (SHORT_CHARS if len(different) == 1 else SHORT_SENTENCE)
         lane = self._short if short else self._long
-        done = lane.embed(new)
+        found: dict[str, Embedded] = {}
+        done = lane.embed(different)
         try:
-            for text in new:
-                known[text] = await anext(done)
-                self._cache.put(text, known[text])
-                if len(new) > 1 and await gone():
+            for text in different:
+                found[text] = await anext(done)
+                if len(different) > 1 and await gone():
                     return None
         finally:
             await done.aclose()
-        return [known[text] for text in texts]
+        return [found[text] for text in texts]
 
 
 class Routes:

@@ -80,7 +80,7 @@ async def run(
     strangers = others[1].questions if others else ()
     questions = chosen.questions if regime == "labelled" else (*chosen.answerable, *strangers)
     async with ingested(chosen.entries) as served:
-        took = await _timed(served, questions)  # first: the model server knows what it was asked before
+        took = await _timed(served, questions)
         match regime:
             case "labelled":
                 asked = await _each(served, [(question, question.answerable) for question in questions])
@@ -134,7 +134,7 @@ async def _without(served: Served, gold: frozenset[str]) -> AsyncIterator[None]:
     for entry in sorted(gold):
         (listed,) = await stores.shelf.named(grant, f"{entry}.md")
         document = await served.library.text(grant, listed.document_id)
-        chunks = chunk(document.name, document.parts)
+        chunks = chunk(document.media_type, document.parts)
         vectors = await stores.embedder.documents([embedding_text(document.name, each) for each in chunks])
         taken.append((document, chunks, vectors))
         await stores.passages.delete(grant, document.document_id)

@@ -241,7 +241,9 @@ async def _documents(files: Iterable[tuple[str, bytes]], most: int) -> tuple[lis
         except Unreadable:
             left_out += 1
             continue
-        texts = tuple(embedding_text(name, each) for each in await asyncio.to_thread(chunk, name, parsed.parts))
+        texts = tuple(
+            embedding_text(name, each) for each in await asyncio.to_thread(chunk, parsed.media_type, parsed.parts)
+        )
         if not texts or len(texts) > room or any(part.how for part in parsed.parts):
             left_out += 1
         else:

@@ -26,9 +26,10 @@ from unittest.mock import patch
 from rich.console import Console
 from rich.progress import track
 
+from agents.knowledge.breaker import Breaker
 from agents.knowledge.library import Library
 from agents.knowledge.noting import Written
-from agents.knowledge.searching import Searched
+from agents.knowledge.searching import FOUND_WITHIN_S, Searched
 from agents.knowledge.stores import Stores
 from agents.knowledge.walking import PULL, walked
 from mesh.access import Grant
@@ -46,6 +47,7 @@ WRITER = Grant("+15551230001", frozenset(), tier="bench")
 ASKED = ("one_step", "one_step_otherwise", "direct")
 """What the found note leads to: with words of its own, or without; or the found note itself."""
 Asked = Literal["one_step", "one_step_otherwise", "direct"]
+MEANING = Breaker("search by meaning", within=FOUND_WITHIN_S)
 LINKS = 2
 MOST_ASKED = 600
 PULLS = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98)
@@ -76,7 +78,9 @@ async def run(data: Path | None = None, language: str = "en") -> dict[str, objec
             places[pull] = {}
             for question, searched in found.items():
                 began = time.perf_counter()
-                stepped = await walked(library.stores, WRITER, question.text, searched, pull) if pull else searched
+                stepped = (
+                    await walked(library.stores, WRITER, question.text, searched, MEANING, pull) if pull else searched
+                )
                 times.append(time.perf_counter() - began)
                 places[pull][question] = _place(stepped, question.gold)
             took[pull] = round(1000 * median(times), 2)
@@ -123,7 +127,7 @@ async def _harm(data: Path, language: str) -> dict[str, object]:
             ids[entry.id] = saved.document.document_id
         for question in track(chosen.answerable[:MOST_ASKED], "searching", console=Console(stderr=True)):
             found = await _unled(library, question.text)
-            stepped = await walked(library.stores, WRITER, question.text, found)
+            stepped = await walked(library.stores, WRITER, question.text, found, MEANING)
             moved += [hit.reference for hit in stepped.hits[:4]] != [hit.reference for hit in found.hits[:4]]
             for way, searched in (("without", found), ("with", stepped)):
                 at = [_place(searched, ids[gold]) for gold in question.gold]

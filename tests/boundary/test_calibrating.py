@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agents.knowledge.calibrating import ENOUGH, FEWEST, PAGE
+from agents.knowledge.calibrating import ENOUGH, FEWEST, PAGE, probes, sound_out
 from mesh.access import OWN_SYSTEM, Grant
 from mesh.adapters.calibrations import CalibrationFile
 from mesh.contracts.answers import Answer, Ask
-from mesh.contracts.documents import ANSWER_FROM_DOCUMENTS
+from mesh.contracts.documents import ANSWER_FROM_DOCUMENTS, DELETE_DOCUMENT, DocumentRef
 from mesh.contracts.upkeep import CALIBRATE, SOUND_OUT, Calibrate, Sounding, SoundOut, Threshold
-from mesh.errors import Denied
+from mesh.errors import Denied, Unavailable
 from mesh.ports.passages import Calibration
 from tests.boundary.stage import CANARIES, PUBLISHER, Stage
+from tests.boundary.test_becoming import without_index
+from tests.boundary.test_degraded import without_model
 from tests.people import ASHA, BEN, OWNER
 
 QUESTION = "What is the fee of parking?"
@@ -90,6 +93,27 @@ async def test_calibrating_twice_changes_nothing_more(stage: Stage, kept: Calibr
     again = (await calibrated(stage, await sounded(stage)))[""]
     assert (first.before, first.after) == (0.0, again.after)
     assert again.before == again.after
+
+
+@pytest.mark.parametrize("gone", [without_index, without_model], ids=["index", "model"])
+async def test_nothing_is_learnt_while_a_part_is_gone(
+    stage: Stage, kept: CalibrationFile, tmp_path: Path, gone: Any
+) -> None:
+    await stage.ingest(OWNER, "rooms.md", rooms("blue", FEWEST + 2), visibility="global")
+    async with gone(stage, tmp_path / "dying"):
+        with pytest.raises(Unavailable, match="nothing was learnt"):
+            await sounded(stage)
+
+
+async def test_a_document_that_is_deleted_meanwhile_is_left_out(stage: Stage, kept: CalibrationFile) -> None:
+    gone = await stage.ingest(OWNER, "gone.md", rooms("red", FEWEST), visibility="global")
+    await stage.ingest(OWNER, "rooms.md", rooms("blue", FEWEST), visibility="global")
+    owner = await stage.gate.admit(OWNER, OWN_SYSTEM)
+    asked = await probes(stage.library, owner)
+    await stage.ask(OWNER, DELETE_DOCUMENT, DocumentRef(document_id=gone.document_id))
+    left = [each for each in asked if each.document.document_id != gone.document_id]
+    assert len(left) < len(asked)
+    assert len(await sound_out(stage.library, owner, asked)) == len(left)
 
 
 async def test_too_little_to_learn_from_leaves_the_defaults(stage: Stage, kept: CalibrationFile) -> None:

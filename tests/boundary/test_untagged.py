@@ -106,6 +106,16 @@ async def test_a_chunk_that_the_shelf_has_never_heard_of_becomes_the_system_owne
     assert [await finds(stage, client) for client in everybody] == [False, False, True]
 
 
+async def test_chunks_of_one_document_id_stay_with_whom_each_of_them_names(stage: Stage) -> None:
+    """Earlier versions had ids that two people's files of one name shared."""
+    for point, owner in enumerate((BEN, ASHA, BEN), 1):
+        said = {"document_id": "report.pdf", "owner_identity": owner, "source_filename": f"{owner}/report.pdf"}
+        await put_old(stage, point, **said)
+    await migrate(stage)
+    tagged = [(each["owner_identity"], each["visibility"], each["source_filename"]) for each in await payloads(stage)]
+    assert sorted(tagged) == sorted((owner, "private", f"{owner}/report.pdf") for owner in (BEN, ASHA, BEN))
+
+
 async def test_a_thousand_chunks_are_tagged_page_by_page(stage: Stage) -> None:
     vector = [1.0] + [0.0] * (DIMS - 1)
     for start in range(0, 1200, 400):

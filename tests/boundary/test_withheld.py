@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.knowledge.withholding import MOVING, PRIVATE, REASONS, UNSHELVED, UNTAGGED
+from agents.knowledge.withholding import LOWER, MOVING, PRIVATE, REASONS, UNSHELVED, UNTAGGED
 from mesh.access import OWN_SYSTEM
 from mesh.contracts.documents import FIND_SOURCE_DOCUMENT, LIST_DOCUMENTS, READ_PATHS, RETRIEVE_KNOWLEDGE_BASE
 from mesh.contracts.upkeep import WHY_WITHHELD, ReadPath, WhyWithheld, Withheld
@@ -66,6 +66,25 @@ async def test_each_reason_is_told_apart(stage: Stage) -> None:
     assert held(found, RETRIEVE_KNOWLEDGE_BASE.name) == {PRIVATE: 2, UNTAGGED: 2, MOVING: 2, UNSHELVED: 1}
     assert held(found, LIST_DOCUMENTS.name) == {PRIVATE: 2, MOVING: 1}
     assert tuple(each.reason for each in found.paths[0].held) == REASONS
+
+
+def many(word: str, each: str, count: int) -> bytes:
+    return "\n\n".join(f"## {word} {n}\n\nThe {word} number {n} has {each}." for n in range(count)).encode()
+
+
+async def test_what_others_fit_better_than_is_ranked_lower_and_nothing_of_it_moves(stage: Stage) -> None:
+    """By both rankings: what is another's makes one of its two words rare for the owner, and not for the client."""
+    both = many("stall", "an aardvark", 60) + b"\n\n" + many("hut", "a beehive", 60)
+    shared = await stage.ingest(OWNER, "shared.md", both, visibility="global")
+    await stage.ingest(ASHA, "asha.md", many("pen", "a beehive", 150))
+    question = "Which of them has an aardvark or a beehive?"
+    found = held(await why(stage, BEN, question), RETRIEVE_KNOWLEDGE_BASE.name)
+    assert found.pop(PRIVATE)
+    assert found.keys() == {LOWER}
+    await stage.passages.set_visibility(await stage.gate.admit(OWNER, OWN_SYSTEM), shared.document_id, "private")
+    lagging = held(await why(stage, BEN, question), RETRIEVE_KNOWLEDGE_BASE.name)
+    assert lagging[MOVING]
+    assert LOWER not in lagging, "the shelf shows it to everyone, and the index has yet to be told"
 
 
 async def test_what_was_seen_and_too_weak_is_below_the_floor(stage: Stage) -> None:

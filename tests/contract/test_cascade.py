@@ -7,15 +7,16 @@ import os
 import signal
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from qdrant_client import models
 
 from agents.knowledge.breaker import Breaker
 from agents.knowledge.searching import Searching
+from mesh.access import Grant
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.contracts.answers import Ask
 from mesh.contracts.documents import (
@@ -30,6 +31,8 @@ from mesh.contracts.documents import (
 )
 from mesh.envelope import Failed
 from mesh.errors import Unavailable
+from mesh.ports.models import Vector
+from mesh.ports.notes import Link
 from tests.boundary.stage import CANARIES, NAME, SECRET, Stage, leaked, staged
 from tests.people import ASHA, BEN
 from tests.processes import Restartable, free_port
@@ -213,6 +216,42 @@ async def test_an_index_that_hangs_costs_one_message_its_patience_and_the_next_o
     assert took[0] >= patience, "it did hang"
     assert min(took[1:]) < patience / 2
     await until(lambda: at(stage, "hybrid"))
+
+
+async def test_an_index_that_hangs_after_the_search_costs_its_patience_and_nothing_that_was_found(
+    stage: Stage, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = await stage.ingest(ASHA, NAME, SECRET)
+    stage.library.searching = Searching(stage.library.stores, _meaning=Breaker("meaning", within=1.0))
+
+    async def stops(_: Grant, document_ids: Sequence[str]) -> list[Link]:
+        os.kill(parts.index.pid, signal.SIGSTOP)
+        return [Link(document_ids[0], "a-note-that-was-not-found", "reply")]
+
+    monkeypatch.setattr(stage.library.stores.shelf.notes, "near", stops)
+    try:
+        async with asyncio.timeout(5):
+            findings = await found(stage, ASHA)
+    finally:
+        os.kill(parts.index.pid, signal.SIGCONT)
+    assert findings.level == "hybrid"
+    assert findings.found[0].document.document_id == secret.document_id
+
+
+async def test_of_several_questions_the_lowest_level_is_named(stage: Stage) -> None:
+    await stage.ingest(ASHA, NAME, SECRET)
+    embedder = cast(OllamaEmbedder, stage.library.stores.embedder)
+    whole, asked = embedder.queries, list[str]()
+
+    async def goes_after_the_first(texts: Sequence[str]) -> list[Vector]:
+        asked.extend(texts)
+        if len(asked) > 1:
+            raise Unavailable
+        return await whole(texts)
+
+    embedder.queries = goes_after_the_first  # type: ignore[method-assign]  # of a server that goes
+    assert (await found(stage, ASHA, f"{QUESTION} When does the gala begin?")).level == "sparse"
+    assert len(asked) == 2
 
 
 async def test_the_levels_below_find_the_passage_that_the_index_finds(stage: Stage, parts: Parts) -> None:

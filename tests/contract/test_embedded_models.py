@@ -19,7 +19,7 @@ import ollama
 import pytest
 
 from mesh.embedded import models
-from mesh.embedded.models import MAX_INPUTS, Cache, Embedded, Lane, app, split_prefix
+from mesh.embedded.models import MAX_INPUTS, Embedded, Lane, app, split_prefix
 
 MODEL = "multilingual-e5-small"
 TEXT = "The quarterly report shows that revenue grew while costs were held flat in all regions. "
@@ -312,14 +312,16 @@ async def test_of_a_request_that_is_given_up_nothing_more_is_begun(monkeypatch: 
     assert stuck.begun[-1] == "last"
 
 
-def test_the_cache_keeps_the_texts_used_last() -> None:
-    cache = Cache(2)
-    for text in ("a", "b"):
-        cache.put(text, Embedded("[]", 1))
-    assert cache.get("a")
-    cache.put("c", Embedded("[]", 1))
-    assert cache.get("a")
-    assert cache.get("b") is None
+async def test_nothing_is_kept_of_what_somebody_asked() -> None:
+    """A text that is known would come back sooner, and tell whoever guesses it that it was sent before."""
+    stuck = Stuck()
+    stuck.go.set()
+    transport = httpx.ASGITransport(app(stuck))
+    async with httpx.AsyncClient(transport=transport, base_url="http://models") as http:
+        for _ in range(2):
+            for text in ("query: Is the fee 7,413 zlotys?", "passage: The fee is 7,413 zlotys."):
+                assert (await http.post("/api/embed", json={"model": MODEL, "input": [text, text]})).status_code == 200
+    assert len(stuck.begun) == 4
 
 
 def test_sigterm_ends_it_at_once_even_in_the_middle_of_a_batch() -> None:

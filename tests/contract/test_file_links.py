@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import io
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,8 +26,8 @@ from mesh.adapters.shelf import DiskShelf
 from mesh.bus import Bus
 from mesh.connections import connect
 from mesh.context import Context
-from mesh.contracts.answers import Nothing
-from mesh.contracts.orchestrator import ANSWER, CLEAR_TO_SEND, Reply
+from mesh.contracts.answers import Source
+from mesh.contracts.orchestrator import ANSWER, CLEAR_TO_SEND, Reply, Standing
 from mesh.dispatch import Agent, Dispatcher
 from mesh.downloads import Downloads
 from mesh.envelope import digest
@@ -305,13 +305,13 @@ async def test_the_log_has_neither_the_link_nor_the_number_nor_the_name(
 
 
 @asynccontextmanager
-async def letting_in(redis_url: str, people: Directory) -> AsyncIterator[None]:
+async def letting_in(redis_url: str, people: Directory, gone: Sequence[Source] = ()) -> AsyncIterator[None]:
     """The orchestrator's worker, as far as it says whether somebody may be sent anything."""
     orchestrator: Agent[None] = Agent("orchestrator", opens=cast(Any, None))
 
     @orchestrator.handles(CLEAR_TO_SEND)
-    async def clear(_: Nothing, ctx: Context[None]) -> Nothing:
-        return Nothing()
+    async def clear(standing: Standing, ctx: Context[None]) -> Standing:
+        return Standing(sources=tuple(each for each in standing.sources if each not in gone))
 
     async with Bus(redis_url) as bus:
         gate = Gate(people, system_owner=OWNER, unknown_tier="stranger", fresh_for=0)
@@ -348,5 +348,26 @@ async def test_a_reply_as_a_file_is_for_whom_it_was_written_and_nobody_else(redi
         people.allow(ASHA, "knowledge:search")
         with pytest.raises(Denied):
             await downloads.file(Link(wanted, ASHA, 0), within=5)
+        await downloads.close()
+        await ledger.close()
+
+
+async def test_a_reply_as_a_file_is_gone_with_what_it_stands_on(redis_url: str) -> None:
+    number, people, gone = "+14155238886", Directory(), list[Source]()
+    people.allow(ASHA, "chat:converse")
+    fee = Source(kind="document", name="contract.md", reference="0123#4")
+    async with letting_in(redis_url, people, gone), Bus(redis_url) as bus:
+        ledger, downloads = Ledger(bus.redis), Downloads(redis_url)
+        await ledger.accept(Inbound("SM1", ASHA, number, "a question", {}))
+        async with ledger.lease(f"{number}|{ASHA}") as lease:
+            assert lease is not None
+            turn = await lease.next()
+            assert turn is not None
+            await lease.planned(turn, Reply(text=CANARY.decode(), sources=(fee,)))
+        wanted = Link(f"{ANSWER}{turn.turn_id}", ASHA, 0)
+        assert (await downloads.file(wanted, within=5)).raw
+        gone.append(fee)
+        with pytest.raises(NotFound, match="not valid"):
+            await downloads.file(wanted, within=5)
         await downloads.close()
         await ledger.close()

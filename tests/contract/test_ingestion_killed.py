@@ -4,6 +4,7 @@ embedded again."""
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 import sqlite3
@@ -12,18 +13,23 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from agents.knowledge import ingesting
 from agents.knowledge.library import Library
+from agents.knowledge.parsing import Parsed
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
 from mesh.adapters.ollama import OllamaEmbedder
 from mesh.adapters.qdrant import QdrantPassages
 from mesh.adapters.shelf import DiskShelf
 from mesh.adapters.vectors import SqliteVectors
+from mesh.envelope import digest
 from mesh.ingestions import Progress
+from mesh.ports.documents import Chunk, Document, Part
 from mesh.ports.models import Vector
 from tests.processes import qdrant, serving
 
@@ -176,6 +182,109 @@ async def test_a_killed_rebuild_is_resumed_and_only_what_is_missing_is_embedded(
         assert "KANARIENVOGEL" in await told(ours)
         (document,) = await ours.stores.shelf.documents(ASHA)
         assert document == replace(added, parts=())
+
+
+async def begun(ours: Library, name: str, raw: bytes) -> Document:
+    """As if it had broken off when it had been read."""
+    sha256 = hashlib.sha256(raw).hexdigest()
+    parts = (Part("", raw.decode()),)
+    document = Document(
+        digest(ASHA.client, name),
+        *(ASHA.client, name, "private", sha256, len(raw), "text/markdown", datetime.now(UTC), 1, parts),
+    )
+    await ours.stores.shelf.put(ASHA, document, raw, complete=False)
+    return document
+
+
+async def live(ours: Library) -> set[str]:
+    return {document.name for document in await ours.stores.shelf.documents(ASHA)}
+
+
+@pytest.mark.parametrize("trouble", ["its bytes are gone", "it cannot be cut"])
+async def test_a_document_that_cannot_be_finished_does_not_keep_the_others_waiting(
+    place: Place, trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = ingesting._cut
+
+    async def fails(document: Document) -> list[Chunk]:
+        if document.name == "bad.md":
+            raise RecursionError
+        return await cut(document)
+
+    async with library(place) as (ours, _):
+        bad = await begun(ours, "bad.md", NEW.encode())
+        await begun(ours, "gate.md", OLD)
+        bytes_of_bad = place.folder / "shelf" / "raw" / bad.sha256
+        if trouble == "its bytes are gone":
+            bytes_of_bad.unlink()
+        else:
+            monkeypatch.setattr(ingesting, "_cut", fails)
+        assert not await ours.ingesting.finish_interrupted()
+        assert await live(ours) == {"gate.md"}
+        monkeypatch.undo()
+        bytes_of_bad.write_bytes(NEW.encode())
+        assert await ours.ingesting.finish_interrupted()
+        assert await live(ours) == {"bad.md", "gate.md"}
+
+
+async def test_an_error_that_nobody_expected_is_logged_and_what_broke_off_is_finished_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ingesting, "RETRY_AFTER", 0.01)
+    async with library(place) as (ours, _):
+        passages = ours.stores.passages
+        prepare, prepared = passages.prepare, 0
+
+        async def and_then_it_is_deleted() -> None:
+            nonlocal prepared
+            prepared += 1
+            await prepare()
+            if prepared == 1:
+                await passages._client.delete_collection(place.collection)  # type: ignore[attr-defined]  # Qdrant's
+
+        monkeypatch.setattr(passages, "prepare", and_then_it_is_deleted)
+        await begun(ours, "house.md", NEW.encode())
+        finishing = asyncio.create_task(ours.ingesting.keep_finishing())
+        async with asyncio.timeout(30):
+            while await live(ours) != {"house.md"}:
+                assert not finishing.done()
+                await asyncio.sleep(0.01)
+        finishing.cancel()
+        await asyncio.gather(finishing, return_exceptions=True)
+    assert "404" in caplog.text
+    assert "KANARIENVOGEL" not in caplog.text
+
+
+async def test_while_scans_are_read_a_note_is_and_one_person_keeps_no_other_waiting(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, waits, goes_on = list[str](), asyncio.Event(), asyncio.Event()
+
+    async def read(name: str, raw: bytes, **_: object) -> Parsed:
+        reading.append(name)
+        if name.endswith(".pdf"):
+            await goes_on.wait()
+        return Parsed("text/plain", (Part("", raw.decode()),))
+
+    async def until(*names: str) -> None:
+        async with asyncio.timeout(10):
+            while reading != list(names):
+                await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(ingesting, "parse", read)
+    async with library(place) as (ours, _), asyncio.TaskGroup() as group:
+        ingest = ours.ingesting.ingest
+        group.create_task(ingest(ASHA, "one.pdf", OLD))
+        await until("one.pdf")
+        group.create_task(ingest(ASHA, "two.pdf", OLD, report=lambda _: waits.set()))
+        await waits.wait()
+        group.create_task(ingest(BELA, "three.pdf", OLD))
+        await until("one.pdf", "three.pdf")
+        async with asyncio.timeout(10):
+            await ingest(ASHA, "note.md", OLD)
+        assert reading == ["one.pdf", "three.pdf", "note.md"]
+        goes_on.set()
+        await until("one.pdf", "three.pdf", "note.md", "two.pdf")
 
 
 async def test_a_document_that_is_sent_again_embeds_only_what_changed(place: Place) -> None:

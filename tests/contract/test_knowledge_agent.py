@@ -18,6 +18,7 @@ from qdrant_client import AsyncQdrantClient
 from qdrant_client import models as qmodels
 
 from agents.knowledge import agent
+from agents.knowledge.fallback import in_texts
 from agents.knowledge.library import Library, open_library
 from agents.knowledge.stores import Stores
 from mesh.access import Gate, Grant, upkeep
@@ -225,6 +226,18 @@ async def test_a_fact_in_a_file_of_five_sections_is_found(desk: Desk) -> None:
     assert found.found[0].passage == "The gate code is 4417."
     assert found.found[0].heading_path == ("Guide", "Parking")
     assert found.level == "hybrid"
+
+
+async def test_sections_are_those_of_what_a_file_is_and_not_of_its_name(desk: Desk) -> None:
+    page = b"<html><h1>Prices</h1><h2>Rooms</h2><p>A double room costs 84 euros.<h2>Parking</h2><p>It costs 7 euros."
+    card = (await desk.ingest(ASHA, "prices.asp", page)).document
+    paths = [("Prices", "Rooms"), ("Prices", "Parking")]
+    kept = await desk.ask(ASHA, SHOW_DOCUMENT, DocumentRef(document_id=card.document_id))
+    assert [each.heading_path for each in kept.chunks] == paths
+    indexed = await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="euros of parking and rooms"))
+    assert sorted(each.heading_path for each in indexed.found) == sorted(paths)
+    fallen = await in_texts(desk.library.stores.shelf, upkeep(), "euros of parking and rooms", limit=5)
+    assert sorted(passage.chunk.heading_path for passage, _ in fallen) == sorted(paths)
 
 
 async def test_neighbours_are_found_in_one_piece_and_twice_told_is_told_once(desk: Desk) -> None:
@@ -517,14 +530,15 @@ def price_list(picture: bytes = b"") -> bytes:
     return word_files.raw_of(made)
 
 
-async def test_a_row_of_a_table_in_a_word_file_is_answered_with_its_section(desk: Desk) -> None:
-    await desk.ingest(PUBLISHER, "prices.docx", price_list(), visibility="global")
+@pytest.mark.parametrize("name", ["prices.docx", "prices.doc", "prices"])
+async def test_a_row_of_a_table_in_a_word_file_is_answered_with_its_section(desk: Desk, name: str) -> None:
+    await desk.ingest(PUBLISHER, name, price_list(), visibility="global")
     answer = await desk.ask(BELA, ANSWER_FROM_DOCUMENTS, Ask(text="How much is the suite in the high season?"))
     assert answer.grounded
     assert "High season: 210 €" in answer.text
     assert "121" not in answer.text
     (source,) = answer.sources
-    assert (source.name, source.section) == ("prices.docx", "Casa Verde › Rooms")
+    assert (source.name, source.section) == (name, "Casa Verde › Rooms")
 
 
 async def test_a_picture_that_cannot_be_read_in_a_word_file_is_named_to_the_one_who_sent_it(

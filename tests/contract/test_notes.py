@@ -131,6 +131,18 @@ async def test_the_same_text_again_is_the_note_that_is_there(desk: Desk) -> None
     assert (other.outcome, other.document.owner) == ("added", BELA), "another's does not count"
 
 
+@pytest.mark.parametrize("again", ["SM1", "SM2"])
+async def test_a_note_that_everyone_sees_stays_so_when_it_is_saved_again(desk: Desk, again: str) -> None:
+    text = "The quay is closed on Sundays."
+    ref = (await save(desk, PUBLISHER, text, message_id="SM1")).document.document_id
+    await desk.ask(PUBLISHER, SET_VISIBILITY, Visible(document_id=ref, visibility="global"))
+    saved = await save(desk, PUBLISHER, text, message_id=again)
+    assert (saved.document.document_id, saved.document.visibility) == (ref, "global")
+    assert await desk.ask(ASHA, GET_DOCUMENT_TEXT, DocumentRef(document_id=ref))
+    (hit,) = (await desk.ask(ASHA, RETRIEVE_KNOWLEDGE_BASE, Search(text="When is the quay closed?"))).found
+    assert hit.document.document_id == ref
+
+
 @pytest.mark.parametrize("text", ["", "  \n ", "\u202e\u200f", "\x00\x01"])
 async def test_nothing_is_no_note(desk: Desk, text: str) -> None:
     outcome = await desk.run(ASHA, SAVE_NOTE, SaveNote(text=text, message_id="SM1"))

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from qdrant_client import models
@@ -218,7 +219,7 @@ async def test_the_system_owner_sees_all_and_it_is_logged(
 ) -> None:
     await put(passages, ASHA, ["a"])
     await put(passages, BELA, ["b"])
-    with caplog.at_level("INFO", logger="mesh.adapters.qdrant"):
+    with caplog.at_level("INFO", logger="mesh.adapters.qdrant_scope"):
         assert await texts(passages, OWNER, "x") == {"a", "b"}
     assert "sees_all=true" in caplog.text
     assert OWNER.client not in caplog.text
@@ -381,6 +382,33 @@ async def test_what_an_earlier_version_wrote_is_told_its_words_and_names_anew(ur
     await client.delete_collection(name)
     await earlier.close()
     await now.close()
+
+
+async def test_a_passage_that_is_deleted_while_its_page_is_told_anew_holds_up_no_other(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_collection()
+    opened = await QdrantPassages.open(url, model="m", dims=DIMS, collection=name)
+    await put(opened, ASHA, ["the zebra sleeps", "a lion wakes"])
+    client = opened._client
+    await client.update_collection(name, metadata={"schema": 1})
+    seen, scroll = list[str](), client.scroll
+
+    async def deleted_meanwhile(*args: Any, **more: Any) -> Any:
+        page = await scroll(*args, **more)
+        seen.extend(str((point.payload or {})["text"]) for point in page[0])
+        if len(seen) == 2:
+            await client.delete(name, models.PointIdsList(points=[page[0][0].id]), wait=True)
+        return page
+
+    monkeypatch.setattr(client, "scroll", deleted_meanwhile)
+    await opened.prepare()
+    _, left, *again = seen
+    assert again == [left]
+    assert await texts(opened, ASHA, left) == {left}
+    assert ((await client.get_collection(name)).config.metadata or {})["schema"] == 2
+    await client.delete_collection(name)
+    await opened.close()
 
 
 async def test_opening_again_keeps_what_is_there(passages: QdrantPassages, url: str, collection: str) -> None:

@@ -7,9 +7,11 @@ import hashlib
 import random
 import re
 import sqlite3
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,9 @@ from mesh.access import Grant, upkeep
 from mesh.adapters import shelf_tables
 from mesh.adapters.shelf import DiskShelf
 from mesh.envelope import digest, pseudonym
-from mesh.errors import Denied, Misconfigured
+from mesh.errors import Denied, Misconfigured, Unavailable
 from mesh.ports.documents import Document, Part, Shelf, Visibility
+from mesh.ports.notes import NewNote
 from tests.boundary import old_shelves
 
 ASHA = Grant("+15551230001", frozenset(), tier="default")
@@ -156,6 +159,18 @@ async def test_bytes_that_another_document_has_too_are_kept(shelf: Shelf, tmp_pa
     assert await shelf.raw(BELA, other.document_id) == b"same"
 
 
+async def test_bytes_that_another_has_already_are_written_all_the_same(shelf: Shelf, tmp_path: Path) -> None:
+    """How long it takes would tell. One's own are left as they are."""
+    made = await put(shelf, b"same")
+    kept = tmp_path / "shelf" / "raw" / made.sha256
+    first = kept.stat().st_ino
+    await put(shelf, b"same")
+    assert kept.stat().st_ino == first
+    with kept.open():  # its number is not given away meanwhile
+        await put(shelf, b"same", owner=BELA)
+        assert kept.stat().st_ino != first
+
+
 async def test_bytes_that_no_row_knows_are_removed_at_the_next_start(shelf: Shelf, tmp_path: Path) -> None:
     await put(shelf, b"known")
     (tmp_path / "shelf" / "raw" / ("0" * 64)).write_bytes(b"a crash came before the row")
@@ -166,6 +181,45 @@ async def test_bytes_that_no_row_knows_are_removed_at_the_next_start(shelf: Shel
 async def test_bytes_must_be_those_of_the_document(shelf: Shelf) -> None:
     with pytest.raises(ValueError, match="bytes"):
         await shelf.put(ASHA, document(b"one"), b"two", complete=True)
+
+
+async def test_a_disk_that_takes_nothing_is_unavailable_whatever_is_written(shelf: Shelf, tmp_path: Path) -> None:
+    made = await put(shelf, b"one")
+    for name in ("lock", "holds"):
+        (tmp_path / "shelf" / name).unlink(missing_ok=True)
+    (tmp_path / "shelf" / "lock").mkdir()
+    (tmp_path / "shelf" / "holds").write_text("no folder")
+    note = NewNote(title="A", sha256=made.sha256, saved_at=made.ingested_at, message_id="m", said_id="m")
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: shelf.put(ASHA, made, b"one", complete=True),
+        lambda: shelf.wish(ASHA, made.document_id, "global"),
+        lambda: shelf.set_visibility(ASHA, made.document_id, "global"),
+        lambda: shelf.delete(ASHA, made.document_id),
+        lambda: shelf.gone(ASHA, made.document_id),
+        lambda: shelf.notes.reserve(ASHA, note),
+        lambda: shelf.hold(made.document_id).__aenter__(),
+    ]
+    for call in calls:
+        with pytest.raises(Unavailable):
+            await call()
+
+
+async def test_who_holds_one_document_holds_up_no_other(shelf: Shelf) -> None:
+    """Of a name that was chosen to share the beginning of its lock's name."""
+
+    def slot(document_id: str) -> str:
+        return hashlib.sha256(document_id.encode()).hexdigest()[:3]
+
+    hers = digest(ASHA.client, "Contract.md")
+    chosen = next(each for n in count() if slot(each := digest(BELA.client, f"{n}.md")) == slot(hers))
+    async with asyncio.timeout(5), shelf.hold(chosen), shelf.hold(hers):
+        pass
+
+
+async def test_an_error_of_who_holds_a_document_is_not_one_of_the_shelf(shelf: Shelf) -> None:
+    with pytest.raises(TimeoutError):
+        async with shelf.hold("d"):
+            raise TimeoutError
 
 
 async def test_many_may_write_at_once(shelf: Shelf, tmp_path: Path) -> None:

@@ -292,6 +292,15 @@ async def test_a_file_of_a_folder_that_was_not_taken_in_is_named_with_the_reason
     assert f"note: {tmp_path / 'away'} is no folder that can be read here." in told
 
 
+def test_what_of_a_folder_could_not_be_looked_at_is_told(tmp_path: Path) -> None:
+    shop, home = tmp_path / "shop", tmp_path / "home"
+    shop.mkdir()
+    Folder(Watched(shop, OWNER, "global"), home).note(["2026 can't be looked at."])
+    told = examined(home, FOLDERS=f"everyone {shop}", SYSTEM_OWNER=OWNER).about("Folder")
+    assert "note: 2026 can't be looked at." in told
+    assert "taken in" not in told
+
+
 @contextmanager
 def valkey(folder: Path, **changed: str) -> Iterator[str]:
     """The embedded one, with other flags."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -19,7 +20,9 @@ from typing import IO
 import httpx
 import psutil
 import pytest
+from rich.console import Console
 
+from mesh.cli.following import watch
 from mesh.settings import ROOT
 from mesh.testing.phone import Phone, Received
 from tests.people import ASHA, BEN, OWNER, STRANGER
@@ -353,6 +356,34 @@ async def test_a_watched_folder_is_followed_and_what_leaves_it_is_not_quoted_any
     again = mesh.adiyan("kb", "watch", str(tmp_path), "--global", "--once").stdout
     assert "1 file(s), seen by everyone" in again
     assert "towels.md" not in again, "it was taken in before"
+
+
+async def test_watching_once_counts_what_was_refused_while_another_file_was_still_being_written(
+    mesh: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment(mesh.home).items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4\n" + b"\x00" * 100)
+    os.utime(tmp_path / "bad.pdf", (0, 0))
+    (tmp_path / "fresh.md").write_text("# Lockers\n\nLockers are free.\n")
+    said = io.StringIO()
+    trouble = await watch(tmp_path, BEN, Console(file=said, width=240), everyone=False, every_s=0.2, once=True)
+    refused, looked, added = map(said.getvalue().index, ("bad.pdf", "Looked at", "fresh.md: added"))
+    assert refused < looked < added, "they came in two rounds"
+    assert trouble == 1
+
+
+def test_a_watched_folder_leaves_the_names_of_a_folder_of_the_settings_to_it(
+    mesh: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLDERS", f"everyone {mesh.home / 'shop'}")
+    (tmp_path / "terrace.md").write_text("# Terrace\n\nThe terrace is closed.\n")
+    os.utime(tmp_path / "terrace.md", (0, 0))
+    ran = mesh.adiyan("kb", "watch", str(tmp_path), "--global", "--once")
+    assert ran.returncode == 1, ran.stderr
+    assert "have one name: only the first is read" in ran.stdout
+    assert "terrace.md: added" not in ran.stdout + ran.stderr
+    assert "0 file(s), seen by everyone" in ran.stdout
 
 
 def test_a_conversation_in_the_terminal(mesh: Running) -> None:

@@ -7,7 +7,7 @@ from mesh.contracts.orchestrator import Piece, Reply
 from mesh.envelope import Ok, Request
 from mesh.ledger import Caps
 from mesh.ports.channel import Delivery
-from tests.outbox import OWNER
+from tests.outbox import OWNER, waiting
 from tests.redis.test_outcomes import followed_up, saying, told_the_owner, turn_of
 from tests.redis.turn_stage import Stage
 
@@ -131,7 +131,7 @@ async def test_what_the_owner_is_to_be_told_waits_for_the_owners_next_word(stage
     assert await told_the_owner(stage) == before
     await stage.phone.rules()
     chat = stage.chat.replace(stage.person, OWNER)
-    (waits,) = await stage.ledger.waiting(chat)
+    (waits,) = await waiting(stage.ledger, chat)
     assert waits == say("owner_human", "en", chat=stage.person)
 
 
@@ -149,7 +149,7 @@ async def test_a_long_answer_that_waits_waits_whole(stage: Stage) -> None:
     await stage.hear()
     await stage.take()
     await stage.phone.rules()
-    assert await stage.ledger.waiting(stage.chat) == [say("earlier_reply", "en", text=long)]
+    assert await waiting(stage.ledger, stage.chat) == [say("earlier_reply", "en", text=long)]
 
 
 def saying_answer() -> Ok:

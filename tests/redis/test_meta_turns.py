@@ -23,7 +23,7 @@ from mesh.ledger import Ledger
 from mesh.testing.phone import Phone
 from tests.contract.channel_stage import ID, SECRET, TOKEN, VERIFY, SimulatedMeta, simulated_meta
 from tests.contract.gateway_stage import served
-from tests.outbox import sender
+from tests.outbox import sender, waiting
 from tests.processes import free_port
 from tests.redis.turn_stage import NUMBER, Stage
 
@@ -121,7 +121,7 @@ async def test_a_reply_that_meta_could_not_deliver_for_the_closed_window_waits(s
     assert await states(stage, message_id, "failed") == "sent"
     task = asyncio.create_task(stage.sender.keep_following_up())
     async with asyncio.timeout(10):
-        while await stage.ledger.waiting(stage.chat) != [say("earlier_reply", "en", text="the answer")]:
+        while await waiting(stage.ledger, stage.chat) != [say("earlier_reply", "en", text="the answer")]:
             await asyncio.sleep(0.01)
     task.cancel()
 

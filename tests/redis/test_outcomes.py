@@ -10,12 +10,13 @@ import pytest
 
 from agents.orchestrator.turns import Driver, Patience
 from mesh.catalogue import say
-from mesh.contracts.orchestrator import CLEAR_TO_SEND, Piece, Reply
+from mesh.contracts.answers import Source
+from mesh.contracts.orchestrator import CLEAR_TO_SEND, Piece, Reply, Standing
 from mesh.envelope import Failed, Ok, Request
 from mesh.errors import Unavailable
-from mesh.lease import TurnRecord
+from mesh.lease import TurnRecord, waiting_key
 from mesh.ports.channel import Delivery
-from tests.outbox import OWNER
+from tests.outbox import OWNER, waiting
 from tests.redis.turn_stage import NUMBER, Stage
 
 
@@ -195,7 +196,36 @@ async def test_a_reply_outside_the_window_waits_and_comes_with_the_next_one(stag
     await stage.take()
     (received,) = await stage.received()
     assert received == f"{say('earlier_reply', 'en', text='the answer')}\n\nthe second answer"
-    assert await stage.ledger.waiting(stage.chat) == []
+    assert await waiting(stage.ledger, stage.chat) == []
+
+
+FEE = Source(kind="document", name="contract.md", reference="0123#4")
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_what_waited_is_said_only_while_what_it_stands_on_is_there(stage: Stage, there: bool) -> None:
+    await stage.phone.script({"do": "refuse", "code": 63016})
+    stage.says = lambda request: saying(Reply(text="7,413 zlotys", sources=(FEE,)))
+    await stage.hear("SM1")
+    await stage.take()
+    stage.says = lambda request: saying(Reply(text="Hello!"))
+    stage.cleared = Ok(value=Standing(sources=(FEE,) if there else ()).model_dump(mode="json"))
+    second = await stage.hear("SM2", "hi")
+    await stage.take()
+    (received,) = await stage.received()
+    before = say("earlier_reply", "en", text="7,413 zlotys") if there else say("earlier_gone", "en")
+    assert received == f"{before}\n\nHello!"
+    reply = (await turn_of(stage, second)).reply
+    assert reply is not None
+    assert reply.sources == ((FEE,) if there else ())
+    assert await waiting(stage.ledger, stage.chat) == []
+
+
+async def test_what_an_earlier_version_left_waiting_is_said(stage: Stage) -> None:
+    await stage.ledger._redis.rpush(waiting_key(stage.chat), "You asked me earlier. It is 84 euros.")  # type: ignore[misc]  # redis-py's own type is both
+    await stage.hear("SM1")
+    await stage.take()
+    assert await stage.received() == ["You asked me earlier. It is 84 euros.\n\nthe answer"]
 
 
 async def test_what_waits_is_not_lost_when_the_draft_that_holds_it_becomes_stale_or_is_refused(stage: Stage) -> None:
@@ -211,10 +241,10 @@ async def test_what_waits_is_not_lost_when_the_draft_that_holds_it_becomes_stale
         await lease.planned(turn, Reply(text="a draft with what waits"), took=1)
         await stage.hear("SM3", "two")
         assert await lease.gather(turn)
-    assert await stage.ledger.waiting(stage.chat) == [say("earlier_reply", "en", text="the answer")]
+    assert await waiting(stage.ledger, stage.chat) == [say("earlier_reply", "en", text="the answer")]
     stage.cleared = Failed(code="denied", user_text="You may not.")
     await stage.take()
-    assert await stage.ledger.waiting(stage.chat) == [say("earlier_reply", "en", text="the answer")]
+    assert await waiting(stage.ledger, stage.chat) == [say("earlier_reply", "en", text="the answer")]
     stage.cleared = Ok(value={})
     await stage.hear("SM4", "three")
     await stage.take()
@@ -279,7 +309,7 @@ async def test_what_the_provider_could_not_deliver_waits_too(stage: Stage) -> No
     await stage.ledger.delivered(Delivery(turn.provider_id, "undelivered", "63016"))
     await stage.ledger.delivered(Delivery(turn.provider_id, "undelivered", "63016"))
     await followed_up(stage)
-    assert await stage.ledger.waiting(stage.chat) == [say("earlier_reply", "en", text="the answer")]
+    assert await waiting(stage.ledger, stage.chat) == [say("earlier_reply", "en", text="the answer")]
 
 
 async def test_a_callback_that_is_faster_than_our_own_note_is_not_lost(stage: Stage) -> None:

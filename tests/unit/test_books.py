@@ -43,7 +43,7 @@ async def test_chapters_are_parts_in_the_order_of_reading_under_their_headings()
         "Nights": "# Nights\n\nQuiet from ten.",
         "The garden": "# The garden\n\nThe gate stays shut.",
     }
-    assert chunk("rules.epub", parsed.parts)[1].heading_path == ("Nights",)
+    assert chunk(parsed.media_type, parsed.parts)[1].heading_path == ("Nights",)
 
 
 async def test_a_chapter_that_is_missing_is_named() -> None:

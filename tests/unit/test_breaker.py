@@ -86,6 +86,41 @@ async def test_one_caller_tries_and_the_others_go_on_without() -> None:
     assert await part.asked() == "here"
 
 
+async def test_calls_that_fail_together_count_as_one_failure() -> None:
+    part = Part()
+
+    async def fails_later() -> str:
+        await asyncio.sleep(0)
+        part.now += 0.01
+        raise Unavailable
+
+    calls = (part.breaker.call(fails_later) for _ in range(8))
+    assert {type(each) for each in await asyncio.gather(*calls, return_exceptions=True)} == {Unavailable}
+    part.now += FIRST_PAUSE_S
+    part.gone = False
+    assert await part.asked() == "here"
+
+
+async def test_a_call_from_before_a_failure_does_not_close_what_is_open_again() -> None:
+    part = Part()
+    held = asyncio.Event()
+
+    async def fails_late() -> str:
+        await held.wait()
+        raise Unavailable
+
+    late = asyncio.create_task(part.breaker.call(fails_late))
+    await asyncio.sleep(0)
+    await part.fails()
+    part.now += FIRST_PAUSE_S
+    part.gone = False
+    assert await part.asked() == "here"
+    held.set()
+    with pytest.raises(Unavailable):
+        await late
+    assert await part.asked() == "here"
+
+
 async def test_what_hangs_is_given_up_and_left_alone_for_longer_than_it_cost() -> None:
     now = [0.0]
     breaker = Breaker("part", within=0.05, clock=lambda: now[0])

@@ -30,13 +30,39 @@ def test_stricter_is_felt_at_the_border_and_keeps_the_order() -> None:
     assert strict.confidence(clear) >= ANSWERS
 
 
+def written_with(asked: str = "60", stricter: str = "0.2") -> str:
+    learnt = f'{{"model": "m", "corpus": "c", "asked": {asked}, "stricter": {stricter}}}'
+    return f'{{"schema": 1, "learnt": {{"everybody": {learnt}}}}}'
+
+
 @pytest.mark.parametrize(
-    "written", ["", "{", "[]", '{"schema": 9, "learnt": {}}', '{"schema": 1, "learnt": {"a": {}}}']
+    "written",
+    [
+        *("", "{", "[]", "7", "\xff", '{"schema": 1}', pytest.param("[" * 100_000, id="deep")),
+        *('{"schema": 9, "learnt": {}}', '{"schema": 1, "learnt": {"a": {}}}'),
+        *(f'{{"schema": 1, "learnt": {learnt}}}' for learnt in ("null", "[]", '"x"', '{"everybody": null}')),
+        *(written_with(asked=wrong) for wrong in ("Infinity", "null", "[]")),
+        *(written_with(stricter=wrong) for wrong in ("NaN", "Infinity", "1e999", "{}")),
+    ],
 )
 async def test_a_damaged_file_is_as_if_nothing_was_learnt(tmp_path: Path, written: str) -> None:
     path = tmp_path / "calibration.json"
-    path.write_text(written)
+    path.write_text(written, "latin-1")
     assert await CalibrationFile(path).of(BEN) is None
+
+
+async def test_what_was_learnt_from_ones_own_is_used_for_the_system_owner_too(tmp_path: Path) -> None:
+    calibrations = CalibrationFile(tmp_path / "calibration.json")
+    owner = Grant("+15550000000", frozenset(), tier="", sees_all=True)
+    own = Calibration("model", "corpus", ENOUGH, 0.7)
+    await calibrations.keep(owner, {"": LEARNT, owner.client: own})
+    assert await calibrations.of(owner) == own
+    assert await calibrations.of(BEN) == LEARNT
+
+
+async def test_a_grant_of_nobody_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nobody"):
+        await CalibrationFile(tmp_path / "calibration.json").of(Grant("", frozenset(), tier=""))
 
 
 async def test_what_another_process_learnt_is_read(tmp_path: Path) -> None:

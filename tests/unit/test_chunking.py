@@ -31,8 +31,8 @@ Leave the key in the box by noon.
 """
 
 
-def of(text: str, name: str = "guide.md", label: str = "") -> list[Chunk]:
-    return chunk(name, [Part(label, text)])
+def of(text: str, media_type: str = "text/markdown", label: str = "") -> list[Chunk]:
+    return chunk(media_type, [Part(label, text)])
 
 
 def paths(text: str) -> list[tuple[str, ...]]:
@@ -128,16 +128,18 @@ def test_a_line_before_a_long_table_goes_with_its_first_rows() -> None:
 
 
 def test_pages_are_never_merged_and_name_themselves() -> None:
-    found = chunk("rules.pdf", [Part("page 1", "One."), Part("page 2", "", "page 2: blank"), Part("page 3", "Three.")])
+    found = chunk(
+        "application/pdf", [Part("page 1", "One."), Part("page 2", "", "page 2: blank"), Part("page 3", "Three.")]
+    )
     assert [(each.part, each.text) for each in found] == [("page 1", "One."), ("page 3", "Three.")]
 
 
 def test_a_hash_in_a_text_file_is_no_heading() -> None:
-    assert of("# not a heading\nwords", name="notes.txt")[0].heading_path == ()
+    assert of("# not a heading\nwords", "text/plain")[0].heading_path == ()
 
 
 def test_the_file_and_the_headings_are_embedded_with_the_text() -> None:
-    found = of(GUIDE, name="guest-guide.md")[2]
+    found = of(GUIDE)[2]
     assert embedding_text("guest-guide.md", found) == (
         "guest-guide > Guest guide > Parking\nThe gate code for the car park is 4417."
     )
@@ -145,19 +147,19 @@ def test_the_file_and_the_headings_are_embedded_with_the_text() -> None:
 
 @pytest.mark.parametrize("name", ["xq-00-0.md", "c00012.md", "IMG_2044.md", "DOC-20260105-WA0007.md"])
 def test_a_file_name_that_says_nothing_is_not_embedded(name: str) -> None:
-    found = of(GUIDE, name=name)[2]
+    found = of(GUIDE)[2]
     assert embedding_text(name, found) == "Guest guide > Parking\nThe gate code for the car park is 4417."
-    assert embedding_text(name, of("Just words.", name=name)[0]) == "Just words."
+    assert embedding_text(name, of("Just words.")[0]) == "Just words."
 
 
 @pytest.mark.parametrize("name", ["नियम.md", "価格.md", "img_prices_2044.md"])
 def test_a_file_name_that_says_something_is_embedded_in_any_script(name: str) -> None:
-    assert embedding_text(name, of("Just words.", name=name)[0]).startswith(name.removesuffix(".md"))
+    assert embedding_text(name, of("Just words.")[0]).startswith(name.removesuffix(".md"))
 
 
 @pytest.mark.timeout(30)
 def test_a_large_text_of_long_lines_does_not_hold_up_everybody_else() -> None:
     """Time once grew with the square of a line: 4 MB took a quarter of an hour of everyone's waiting."""
     paragraphs = "\n\n".join("word " * 200 + str(number) for number in range(500))
-    assert len(chunk("long.txt", [Part("", paragraphs)])) > 500
-    assert len(chunk("line.txt", [Part("", "word " * 50_000)])) > 250
+    assert len(chunk("text/plain", [Part("", paragraphs)])) > 500
+    assert len(chunk("text/plain", [Part("", "word " * 50_000)])) > 250

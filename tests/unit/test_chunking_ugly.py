@@ -20,8 +20,8 @@ HEADER = "| Room | Price |\n|------|-------|\n"
 _HEADER = re.compile(r"[^\n]*\|[^\n]*\r?\n[ \t|:-]*-[ \t|:-]*\r?\n\s*")
 
 
-def of(text: str, name: str = "guide.md") -> list[Chunk]:
-    return chunk(name, [Part("", text)])
+def of(text: str, media_type: str = "text/markdown") -> list[Chunk]:
+    return chunk(media_type, [Part("", text)])
 
 
 def own(text: str, found: Chunk) -> str:
@@ -86,14 +86,14 @@ _NEWLINES = st.sampled_from(["\n", "\r\n"])
 
 
 @settings(deadline=None, max_examples=60)
-@given(_DOCUMENTS, _NEWLINES, st.sampled_from(["x.md", "x.txt"]))
+@given(_DOCUMENTS, _NEWLINES, st.sampled_from(["text/markdown", "text/plain"]))
 def test_every_chunk_lies_where_it_says_and_nothing_between_headings_is_lost(
-    text: str, newline: str, name: str
+    text: str, newline: str, media_type: str
 ) -> None:
     text = text.replace("\n", newline)
-    cut = sections(text) if name == "x.md" else [Section(0, len(text))]
+    cut = sections(text) if media_type == "text/markdown" else [Section(0, len(text))]
     covered: set[int] = set()
-    for found in of(text, name):
+    for found in of(text, media_type):
         rows = own(text, found)
         assert rows.strip() == rows != ""
         assert len(rows) <= SIZE + OVERLAP + SIZE // 2
@@ -123,7 +123,7 @@ def test_what_is_in_no_section_is_a_heading_and_stays_in_the_paths_below_it(text
 @settings(deadline=None, max_examples=30)
 @given(_DOCUMENTS)
 def test_a_scrap_stands_alone_only_where_it_finds_no_room(text: str) -> None:
-    found = of(text, "x.txt")
+    found = of(text, "text/plain")
     for earlier, later in pairwise(found):
         if min(len(own(text, earlier)), len(own(text, later))) < OVERLAP:
             assert later.start + len(own(text, later)) - earlier.start + len(earlier.text) > SIZE + OVERLAP

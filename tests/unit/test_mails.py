@@ -53,6 +53,7 @@ async def test_each_attachment_is_read_by_its_own_reader() -> None:
     made = mail()
     made.add_attachment(pdf("One.", "Two."), maintype="application", subtype="pdf", filename="Liste für Mai.pdf")
     made.add_attachment("# not a heading\nplain", filename="notes.txt")
+    made.add_attachment("# no heading either\n", subtype="csv", filename="notes.csv")
     made.add_attachment(b"<h1>Rooms</h1><p>Blue", maintype="text", subtype="html", filename="rooms.html")
     parsed = await read(made)
     assert texts(parsed) == {
@@ -60,9 +61,10 @@ async def test_each_attachment_is_read_by_its_own_reader() -> None:
         "attachment Liste für Mai.pdf › page 1": "One.",
         "attachment Liste für Mai.pdf › page 2": "Two.",
         "attachment notes.txt": "\\# not a heading\nplain\n",
+        "attachment notes.csv": "\\# no heading either\n",
         "attachment rooms.html": "# Rooms\n\nBlue",
     }
-    assert chunk("mail.eml", parsed.parts)[-1].heading_path == ("Rooms",)
+    assert chunk(parsed.media_type, parsed.parts)[-1].heading_path == ("Rooms",)
 
 
 async def test_what_is_attached_and_cannot_be_read_is_named() -> None:

@@ -75,7 +75,7 @@ async def test_a_text_is_read_in_its_order_with_headings_lists_tables_and_notes(
         "| Room | View | Euros |\n|---|---|---|\n| Double | river | 84 |\n\nIn a box"
     )
     assert footer.text == "Call 4417"
-    found = chunk("guide.odt", parsed.parts)
+    found = chunk(parsed.media_type, parsed.parts)
     assert [each.heading_path for each in found] == [("Prices",), ("Prices", "What to bring"), ()]
 
 

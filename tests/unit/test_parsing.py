@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from agents.knowledge.parsing import LARGEST, Parsed, parse
+from agents.knowledge.parsing import Parsed, parse
 from mesh.errors import Unreadable
+from mesh.files import LARGEST
 from mesh.settings import ROOT
 from tests.unit.drawn import WITHOUT_OCR
 

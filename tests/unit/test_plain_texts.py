@@ -92,9 +92,16 @@ async def test_the_separator_may_be_stated() -> None:
 
 async def test_the_header_stays_with_every_block_of_a_long_file() -> None:
     raw = "Service,Price\n" + "".join(f"Service number {number},{number}\n" for number in range(300))
-    chunks = chunk("a.csv", (await parse("a.csv", raw.encode())).parts)
+    parsed = await parse("a.csv", raw.encode())
+    chunks = chunk(parsed.media_type, parsed.parts)
     assert len(chunks) > 5
     assert all(each.text.startswith("| Service | Price |\n|---|---|") for each in chunks)
+
+
+async def test_values_have_no_headings() -> None:
+    parsed = await parse("a.csv", b"# 1,5\n# 2,7\n# 3,9\n")
+    (found,) = chunk(parsed.media_type, parsed.parts)
+    assert (found.heading_path, found.text) == ((), parsed.parts[0].text)
 
 
 async def test_a_quotation_mark_that_is_never_closed_swallows_nothing() -> None:

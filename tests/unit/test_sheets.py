@@ -58,7 +58,7 @@ async def test_each_sheet_is_a_part_under_its_name() -> None:
     other.append(["Ada cuts on Mondays."])
     parsed = await read(made)
     assert texts(parsed) == {"sheet Prices": f"# Prices\n\n{TABLE}", "sheet Staff": "# Staff\n\nAda cuts on Mondays."}
-    found = chunk("prices.xlsx", parsed.parts)
+    found = chunk(parsed.media_type, parsed.parts)
     assert (found[0].part, found[0].heading_path) == ("sheet Prices", ("Prices",))
 
 
@@ -68,7 +68,8 @@ async def test_the_only_sheet_needs_no_name_that_nobody_gave_it() -> None:
 
 async def test_the_header_stays_with_every_block_of_a_long_table() -> None:
     rows: list[Any] = [PRICES[0], *((f"Service number {number}", number, number * 2) for number in range(200))]
-    chunks = chunk("prices.xlsx", (await read(book(rows))).parts)
+    parsed = await read(book(rows))
+    chunks = chunk(parsed.media_type, parsed.parts)
     assert len(chunks) > 5
     assert all(each.text.startswith("| Service | Minutes | Price |\n|---|---|---|") for each in chunks)
 

@@ -53,7 +53,7 @@ async def test_each_slide_is_a_part_and_its_title_heads_what_is_on_it() -> None:
     raw = deck(titled("Welcome"), fill)
     parsed = await read(raw)
     assert texts(parsed) == {"slide 1": "Welcome", "slide 2": "# Opening hours\n\nWe open at nine."}
-    found = chunk("deck.pptx", parsed.parts)[1]
+    found = chunk(parsed.media_type, parsed.parts)[1]
     assert (found.part, found.heading_path, found.text) == ("slide 2", ("Opening hours",), "We open at nine.")
 
 

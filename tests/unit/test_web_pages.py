@@ -21,8 +21,19 @@ async def test_headings_head_their_sections_under_the_title_of_the_page() -> Non
     page = "<title>Salon Ada</title><h1>Prices</h1><p>All with VAT.</p><h2>Cuts &amp; more</h2><p>A cut costs 25 €."
     parsed = await parse("page.html", page.encode())
     assert parsed.parts[0].text.startswith("# Salon Ada\n\n## Prices")
-    paths = [each.heading_path for each in chunk("page.html", parsed.parts)]
+    paths = [each.heading_path for each in chunk(parsed.media_type, parsed.parts)]
     assert paths == [("Salon Ada", "Prices"), ("Salon Ada", "Prices", "Cuts & more")]
+
+
+@pytest.mark.parametrize("name", ["prices", "prices.asp", "prices.txt", "prices.xls"])
+async def test_a_page_has_its_sections_whatever_it_is_called(name: str) -> None:
+    page = b"<html><h1>Prices</h1><h2>Rooms</h2><p>A double room costs 84 euros.<h2>Parking</h2><p>It costs 7 euros."
+    found = []
+    for called in (name, "prices.html"):
+        parsed = await parse(called, page)
+        found.append(chunk(parsed.media_type, parsed.parts))
+    assert found[0] == found[1]
+    assert [each.heading_path for each in found[0]] == [("Prices", "Rooms"), ("Prices", "Parking")]
 
 
 async def test_a_title_that_the_first_heading_repeats_is_told_once() -> None:

@@ -101,7 +101,8 @@ async def text(made: Made | bytes) -> str:
 
 
 async def chunks(made: Made | bytes) -> list[Chunk]:
-    return chunk("guide.docx", (await read(made)).parts)
+    parsed = await read(made)
+    return chunk(parsed.media_type, parsed.parts)
 
 
 async def unreadable(raw: bytes, name: str = "guide.docx", *, ocr: bool = True) -> str:

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from . import READABLE, Parts, Unreadable
-from .package import Package
 
 if TYPE_CHECKING:
     from .message import Nesting
+    from .package import Package
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 DOCX = f"{_OFFICE}wordprocessingml.document"
@@ -76,9 +76,9 @@ _NAMED_OTHERWISE = frozenset({".pdf", ".txt", ".doc", ".xls", ".ppt", *_PAGES, *
 
 _OPEN_DOCUMENTS = tuple(OPEN_DOCUMENT + kind for kind in ("text", "presentation", "spreadsheet", "drawing"))
 WITH_HEADINGS = frozenset(
-    (DOCX, PPTX, XLSX, EPUB, "text/html", "text/markdown", "text/csv", "message/rfc822", MSG, *_OPEN_DOCUMENTS)
+    (DOCX, PPTX, XLSX, EPUB, "text/html", "text/markdown", "message/rfc822", MSG, *_OPEN_DOCUMENTS)
 )
-"""What is written down as Markdown."""
+"""What is written down as Markdown: the headings in it are the author's own. A file of values has none."""
 
 _KINDS = (
     ("word/", DOCX, "word", _WORD),
@@ -156,7 +156,7 @@ def _not_yet(name: str, found: str, suffix: str) -> Unreadable:
 
 
 def _archive(name: str, raw: bytes, suffix: str) -> Told:
-    package = Package(name, raw)
+    package: Package = reader("package").Package(name, raw)
     if package.holds("xl/workbook.bin"):
         raise _not_yet(name, "a binary Excel file (.xlsb)", suffix)
     inside = next((kind for kind in _KINDS if package.holds(kind[0])), None)
