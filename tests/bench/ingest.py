@@ -1,7 +1,7 @@
 """Ingestion against the bare embedding call: the same texts, in turns, so that noise meets both alike.
 
-The product is the whole of it: the child process that reads, cutting, the cache, the shelf's SQLite, Qdrant. Model
-servers remember texts, so the product, the bare call and LlamaIndex have one each; while one works, the others rest.
+The product is the whole of it: the child process that reads, cutting, the cache, the shelf's SQLite, Qdrant. The
+product, the bare call and LlamaIndex have a model server each; while one works, the others rest.
 """
 
 from __future__ import annotations

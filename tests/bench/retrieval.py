@@ -122,7 +122,7 @@ _BASELINES: dict[str, Callable[[Sequence[Passage]], list[int]]] = {
 
 async def timed(served: Served, questions: Sequence[Question], *, hop: int = 0) -> dict[str, list[float]]:
     """Seconds by way. One after another, each way in turn, so that what else the machine does meets all of them; with
-    questions of its own, which nobody asked before: the model server knows the last ones."""
+    questions of its own, which nobody asked before: a model server may remember some."""
     client = AsyncQdrantClient(url=served.qdrant_url, check_compatibility=False)
     stores, allowed = served.timed.stores, scope(served.grant)
 

@@ -219,7 +219,7 @@ async def _until_indexed(client: AsyncQdrantClient, size: int) -> float:
 async def _measured(
     searching: Searching, embedder: OllamaEmbedder, client: AsyncQdrantClient, topics: Topics, questions: int
 ) -> Timed:
-    """In turn; the model server would know a question that it was asked before, so each has questions of its own."""
+    """In turn; a model server may know a question that it was asked before, so each has questions of its own."""
     timed = Timed([], [], [])
     for number in range(questions + WARM_UP):
         question, another = next(topics.questions), next(topics.questions)
