@@ -81,7 +81,7 @@ class Driver:
             elif reply:
                 waiting = [] if turn.kind == "notice" else await self._ledger.waiting(turn.chat)
                 waited, sources = await self._still_said(turn, waiting, local)
-                reply = reply.model_copy(update={"sources": (*sources, *reply.sources)})
+                reply = reply.model_copy(update={"sources": tuple(dict.fromkeys((*sources, *reply.sources)))})
                 whole = await self._sender.pieced(turn, reply, waited, await self._spoken(turn))
                 await lease.planned(turn, whole, took=len(waiting) if waited else 0)
         elif turn.state == "ready":
