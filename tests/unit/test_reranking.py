@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.knowledge import reranking
 from agents.knowledge.ranking import five_signal, fuse, loaded, ranked
 from agents.knowledge.rarity import rarities
 from agents.knowledge.reranking import Light, signs_of
@@ -52,6 +53,14 @@ async def test_the_reranker_says_the_order_and_the_search_its_scale() -> None:
     found = await ranked("?", FOUND, reranker=Scripted([1.0, 3.0, 2.0]))
     assert [place for place, _ in found] == [1, 2, 0]
     assert [score for _, score in found] == [0.9, 0.8, 0.7]
+
+
+def test_what_was_read_of_one_document_makes_another_with_the_same_text_no_quicker() -> None:
+    """It would tell that somebody has that text, too."""
+    reranking._read.cache_clear()
+    for name, read in (("hers.md", 1), ("hers.md", 1), ("his.md", 2)):
+        signs_of("What is the fee?", [passage("The fee is 7,413 zlotys.", name=name)])
+        assert reranking._read.cache_info().misses == read
 
 
 async def test_only_the_first_passages_are_looked_at_again() -> None:
