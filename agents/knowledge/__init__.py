@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 
-from agents.knowledge.calibrating import PAGE, Sounded, keep, probes, sound_out
+from agents.knowledge.calibrating import PAGE, keep, probes, sound_out
 from agents.knowledge.cards import card_of
 from agents.knowledge.chunking import chunk
 from agents.knowledge.gathering import gathered
@@ -61,13 +60,11 @@ from mesh.contracts.upkeep import (
     ReadPath,
     Rebuild,
     Rebuilt,
-    Sounding,
     Soundings,
     SoundOut,
     TagChunks,
     TaggedChunks,
     TaggedDocument,
-    Threshold,
     Thresholds,
     WhyWithheld,
     Withheld,
@@ -222,16 +219,14 @@ async def sound_out_corpus(wanted: SoundOut, ctx: Context[Library]) -> Soundings
     found = await sound_out(ctx.own, ctx.grant, asked[max(0, wanted.after) : after])
     return Soundings(
         total=len(asked),
-        found=tuple(Sounding(viewer=each.viewer, present=each.present, removed=each.removed) for each in found),
+        found=tuple(found),
         following=after if after < len(asked) else None,
     )
 
 
 @agent.handles(CALIBRATE)
 async def calibrate(wanted: Calibrate, ctx: Context[Library]) -> Thresholds:
-    found = [Sounded(each.viewer, each.present, each.removed) for each in wanted.found]
-    learnt = await keep(ctx.own, ctx.grant, found)
-    return Thresholds(learnt=tuple(Threshold(**asdict(each)) for each in learnt))
+    return Thresholds(learnt=tuple(await keep(ctx.own, ctx.grant, wanted.found)))
 
 
 @agent.handles(ANSWER_FROM_DOCUMENTS)

@@ -19,6 +19,7 @@ from agents.knowledge.grounding import candidate
 from agents.knowledge.library import Library
 from agents.knowledge.units import Candidate, units_of
 from mesh.access import Grant, as_seen_by
+from mesh.contracts.upkeep import Sounding, Threshold
 from mesh.errors import Denied, NotFound, Unavailable
 from mesh.ports.documents import Chunk, Document
 from mesh.ports.passages import Calibration
@@ -45,34 +46,11 @@ _WRITTEN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:[.,:]\p{N}+)*(?:['’][\p{L}\p{M
 
 
 @dataclass(frozen=True, slots=True)
-class Sounded:
-    """Logits of the best answer to one question, with the passage that it was made from and without."""
-
-    viewer: str
-    """Who sees something of their own; `EVERYBODY` for what all see."""
-    present: float
-    removed: float
-
-
-@dataclass(frozen=True, slots=True)
 class Probe:
     viewer: str
     document: Document
     index: int
     """Of the chunk."""
-
-
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    viewer: str
-    asked: int
-    before: float
-    """Logits that an answer must have more than by default."""
-    after: float
-    answered: tuple[float, float]
-    """Shares of the questions whose passage is there, before and after."""
-    invented: tuple[float, float]
-    """Of those whose passage was taken away."""
 
 
 # ── questions ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +72,7 @@ def _lot(probe: Probe) -> bytes:
     return hashlib.sha256(f"{probe.document.sha256}#{probe.index}".encode()).digest()
 
 
-async def sound_out(library: Library, grant: Grant, probes: Sequence[Probe]) -> list[Sounded]:
+async def sound_out(library: Library, grant: Grant, probes: Sequence[Probe]) -> list[Sounding]:
     """Each is asked as the person whose passages they are, who finds what that person finds. Raises `Unavailable` when
     a search went down a level: what is found there tells nothing of the corpus."""
     found = []
@@ -123,7 +101,7 @@ def _asked(chunk: Chunk) -> tuple[str, str] | None:
     return " ".join(told[int(place * step)] for place in range(min(KEYWORDS, len(told)))), said
 
 
-async def _both(library: Library, viewer: Grant, probe: Probe, question: str, said: str) -> Sounded:
+async def _both(library: Library, viewer: Grant, probe: Probe, question: str, said: str) -> Sounding:
     found = await library.searching.evidence(viewer, question)
     if not found.vector or found.level != "hybrid":
         raise Unavailable(
@@ -139,7 +117,7 @@ async def _both(library: Library, viewer: Grant, probe: Probe, question: str, sa
         read = await extracts(question, found.vector, among, library.stores.embedder.documents)
         return _logit(read[0].confidence) if read else _logit(0.0)
 
-    return Sounded(probe.viewer, await rated(candidates), await rated(others))
+    return Sounding(viewer=probe.viewer, present=await rated(candidates), removed=await rated(others))
 
 
 def _logit(confidence: float) -> float:
@@ -161,9 +139,9 @@ def _upper_tenth(values: Sequence[float]) -> float:
     return ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))]
 
 
-async def keep(library: Library, grant: Grant, sounded: Sequence[Sounded]) -> list[Learnt]:
+async def keep(library: Library, grant: Grant, sounded: Sequence[Sounding]) -> list[Threshold]:
     """Raises `Denied` for all but the system owner."""
-    by_viewer: dict[str, list[Sounded]] = defaultdict(list)
+    by_viewer: dict[str, list[Sounding]] = defaultdict(list)
     for each in sounded:
         by_viewer[each.viewer].append(each)
     after = {viewer: stricter([each.removed for each in of]) for viewer, of in by_viewer.items() if len(of) >= FEWEST}
@@ -191,12 +169,14 @@ async def fingerprint(library: Library, grant: Grant) -> str:
     return hashlib.sha256("\n".join(listed).encode()).hexdigest()[:16]
 
 
-def _learnt(viewer: str, sounded: Sequence[Sounded], before: float, after: float) -> Learnt:
+def _learnt(viewer: str, sounded: Sequence[Sounding], before: float, after: float) -> Threshold:
     def shares(values: Sequence[float]) -> tuple[float, float]:
         return _share(values, before), _share(values, after)
 
     answered, invented = shares([each.present for each in sounded]), shares([each.removed for each in sounded])
-    return Learnt(viewer, len(sounded), before, after, answered, invented)
+    return Threshold(
+        viewer=viewer, asked=len(sounded), before=before, after=after, answered=answered, invented=invented
+    )
 
 
 def _share(values: Sequence[float], least: float) -> float:

@@ -138,7 +138,8 @@ class DiskShelf:
 
     def _put(self, document: Document, raw: bytes, state: State) -> None:
         with self._writing():
-            if not self._with_database(lambda database: tables.has(database, document)):
+            its_own = self._with_database(lambda database: tables.has(database, document))
+            if not (its_own and (self._raw / document.sha256).exists()):
                 self._keep(document.sha256, raw)
             self._with_database(lambda database: tables.replace(database, document, state))
             self._sweep()

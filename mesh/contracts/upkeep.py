@@ -155,14 +155,15 @@ class Calibrate(Wire):
 
 
 class Threshold(Wire):
-    """Shares are before and after, in [0, 1]; logits are what an answer must have more than by default."""
-
     viewer: str
     asked: int
     before: float
+    """Logits that an answer must have more than by default."""
     after: float
     answered: tuple[float, float]
+    """Shares of the questions whose passage is there, before and after, in [0, 1]."""
     invented: tuple[float, float]
+    """Of those whose passage was taken away."""
 
 
 class Thresholds(Wire):

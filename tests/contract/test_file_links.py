@@ -325,19 +325,25 @@ async def letting_in(redis_url: str, people: Directory, gone: Sequence[Source] =
             await asyncio.gather(task, return_exceptions=True)
 
 
+async def replied(ledger: Ledger, reply: Reply) -> str:
+    """To Asha. Returns what its file is known by."""
+    chat = f"+14155238886|{ASHA}"
+    await ledger.accept(Inbound("SM1", ASHA, "+14155238886", "a question", {}))
+    async with ledger.lease(chat) as lease:
+        assert lease is not None
+        turn = await lease.next()
+        assert turn is not None
+        await lease.planned(turn, reply)
+        return f"{ANSWER}{turn.turn_id}"
+
+
 async def test_a_reply_as_a_file_is_for_whom_it_was_written_and_nobody_else(redis_url: str) -> None:
-    number, people = "+14155238886", Directory()
+    people = Directory()
     for who in (ASHA, BEN):
         people.allow(who, "chat:converse")
     async with letting_in(redis_url, people), Bus(redis_url) as bus:
         ledger, downloads = Ledger(bus.redis), Downloads(redis_url)
-        await ledger.accept(Inbound("SM1", ASHA, number, "a question", {}))
-        async with ledger.lease(f"{number}|{ASHA}") as lease:
-            assert lease is not None
-            turn = await lease.next()
-            assert turn is not None
-            await lease.planned(turn, Reply(text=f"A long answer. {CANARY.decode()}"))
-        wanted = f"{ANSWER}{turn.turn_id}"
+        wanted = await replied(ledger, Reply(text=f"A long answer. {CANARY.decode()}"))
         file = await downloads.file(Link(wanted, ASHA, 0), within=5)
         (paragraph,) = docx.Document(io.BytesIO(file.raw)).paragraphs
         assert paragraph.text == f"A long answer. {CANARY.decode()}"
@@ -353,18 +359,12 @@ async def test_a_reply_as_a_file_is_for_whom_it_was_written_and_nobody_else(redi
 
 
 async def test_a_reply_as_a_file_is_gone_with_what_it_stands_on(redis_url: str) -> None:
-    number, people, gone = "+14155238886", Directory(), list[Source]()
+    people, gone = Directory(), list[Source]()
     people.allow(ASHA, "chat:converse")
     fee = Source(kind="document", name="contract.md", reference="0123#4")
     async with letting_in(redis_url, people, gone), Bus(redis_url) as bus:
         ledger, downloads = Ledger(bus.redis), Downloads(redis_url)
-        await ledger.accept(Inbound("SM1", ASHA, number, "a question", {}))
-        async with ledger.lease(f"{number}|{ASHA}") as lease:
-            assert lease is not None
-            turn = await lease.next()
-            assert turn is not None
-            await lease.planned(turn, Reply(text=CANARY.decode(), sources=(fee,)))
-        wanted = Link(f"{ANSWER}{turn.turn_id}", ASHA, 0)
+        wanted = Link(await replied(ledger, Reply(text=CANARY.decode(), sources=(fee,))), ASHA, 0)
         assert (await downloads.file(wanted, within=5)).raw
         gone.append(fee)
         with pytest.raises(NotFound, match="not valid"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -18,23 +17,13 @@ from mesh.adapters.qdrant import QdrantPassages
 from mesh.errors import Unavailable
 from mesh.ports.passages import Untagged
 from tests.contract.test_passages import ASHA, BELA, DIMS, OWNER, new_collection, put, vector
-from tests.processes import qdrant
 
 Heard = list[tuple[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if real := os.environ.get("QDRANT_URL"):
-        yield real
-    else:
-        with qdrant(tmp_path_factory.mktemp("qdrant")) as embedded:
-            yield embedded
-
-
 @pytest.fixture
-async def passages(url: str) -> AsyncIterator[QdrantPassages]:
-    opened = await QdrantPassages.open(url, model="m", dims=DIMS, collection=new_collection())
+async def passages(qdrant_url: str) -> AsyncIterator[QdrantPassages]:
+    opened = await QdrantPassages.open(qdrant_url, model="m", dims=DIMS, collection=new_collection())
     yield opened
     await opened._client.delete_collection(opened._collection)
     await opened.close()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-import os
 import random
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -25,21 +24,12 @@ from mesh.names import forms
 from mesh.ports.documents import Chunk, Document, Visibility
 from mesh.ports.models import Vector
 from mesh.ports.passages import PassageIndex
-from tests.processes import free_port, qdrant
+from tests.processes import free_port
 
 DIMS = 16
 ASHA = Grant("+15551230001", frozenset(), tier="default")
 BELA = Grant("+15551230002", frozenset(), tier="default")
 OWNER = Grant("+15550000000", frozenset(), tier="system_owner", sees_all=True)
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if real := os.environ.get("QDRANT_URL"):
-        yield real
-    else:
-        with qdrant(tmp_path_factory.mktemp("qdrant")) as embedded:
-            yield embedded
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +42,8 @@ def new_collection() -> str:
 
 
 @pytest.fixture
-async def passages(url: str, collection: str) -> AsyncIterator[QdrantPassages]:
-    opened = await QdrantPassages.open(url, model="m", dims=DIMS, collection=collection)
+async def passages(qdrant_url: str, collection: str) -> AsyncIterator[QdrantPassages]:
+    opened = await QdrantPassages.open(qdrant_url, model="m", dims=DIMS, collection=collection)
     yield opened
     every = models.FieldCondition(key="state", match=models.MatchAny(any=["live", "coming"]))
     await opened._client.delete(collection, models.FilterSelector(filter=models.Filter(must=[every])))
@@ -350,15 +340,15 @@ async def _breaks(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize(("model", "dims"), [("other", DIMS), ("m", DIMS * 2)])
 async def test_another_model_is_refused_and_the_way_out_is_named(
-    passages: QdrantPassages, url: str, collection: str, model: str, dims: int
+    passages: QdrantPassages, qdrant_url: str, collection: str, model: str, dims: int
 ) -> None:
     with pytest.raises(Misconfigured, match="embedded again from their files"):
-        await QdrantPassages.open(url, model=model, dims=dims, collection=collection)
+        await QdrantPassages.open(qdrant_url, model=model, dims=dims, collection=collection)
 
 
-async def test_what_an_earlier_version_wrote_is_told_its_words_and_names_anew(url: str) -> None:
+async def test_what_an_earlier_version_wrote_is_told_its_words_and_names_anew(qdrant_url: str) -> None:
     name = new_collection()
-    earlier = await QdrantPassages.open(url, model="m", dims=DIMS, collection=name)
+    earlier = await QdrantPassages.open(qdrant_url, model="m", dims=DIMS, collection=name)
     await put(earlier, ASHA, ["the zebra sleeps", "a lion wakes"])
     client, everything = earlier._client, models.Filter(must_not=[models.HasIdCondition(has_id=[])])
     points, _ = await client.scroll(name)
@@ -369,7 +359,7 @@ async def test_what_an_earlier_version_wrote_is_told_its_words_and_names_anew(ur
     await client.update_collection(name, metadata={"schema": 1})
     assert await earlier.by_words(ASHA, "zebra", limit=5) == []
 
-    now = await QdrantPassages.open(url, model="m", dims=DIMS, collection=name)
+    now = await QdrantPassages.open(qdrant_url, model="m", dims=DIMS, collection=name)
     assert [found.chunk.text for found in await now.by_words(ASHA, "zebra", limit=5)] == ["the zebra sleeps"]
     assert await now.by_words(BELA, "zebra", limit=5) == []
     called = await now.called(ASHA, forms("Rooms"), "zebra", vector("zebra"), limit=5)
@@ -385,10 +375,10 @@ async def test_what_an_earlier_version_wrote_is_told_its_words_and_names_anew(ur
 
 
 async def test_a_passage_that_is_deleted_while_its_page_is_told_anew_holds_up_no_other(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    qdrant_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = new_collection()
-    opened = await QdrantPassages.open(url, model="m", dims=DIMS, collection=name)
+    opened = await QdrantPassages.open(qdrant_url, model="m", dims=DIMS, collection=name)
     await put(opened, ASHA, ["the zebra sleeps", "a lion wakes"])
     client = opened._client
     await client.update_collection(name, metadata={"schema": 1})
@@ -411,25 +401,27 @@ async def test_a_passage_that_is_deleted_while_its_page_is_told_anew_holds_up_no
     await opened.close()
 
 
-async def test_opening_again_keeps_what_is_there(passages: QdrantPassages, url: str, collection: str) -> None:
+async def test_opening_again_keeps_what_is_there(passages: QdrantPassages, qdrant_url: str, collection: str) -> None:
     await put(passages, ASHA, ["a"])
-    again = await QdrantPassages.open(url, model="m", dims=DIMS, collection=collection)
+    again = await QdrantPassages.open(qdrant_url, model="m", dims=DIMS, collection=collection)
     assert await texts(again, ASHA, "a") == {"a"}
     await again.close()
 
 
-async def test_a_strange_collection_is_refused(passages: QdrantPassages, url: str) -> None:
+async def test_a_strange_collection_is_refused(passages: QdrantPassages, qdrant_url: str) -> None:
     name = new_collection()
     size = models.VectorParams(size=4, distance=models.Distance.DOT)
     await passages._client.create_collection(name, vectors_config=size)
     with pytest.raises(Misconfigured, match="not made by Adiyan"):
-        await QdrantPassages.open(url, model="m", dims=4, collection=name)
+        await QdrantPassages.open(qdrant_url, model="m", dims=4, collection=name)
     await passages._client.delete_collection(name)
 
 
-async def test_several_may_open_a_new_one_at_once(url: str) -> None:
+async def test_several_may_open_a_new_one_at_once(qdrant_url: str) -> None:
     name = new_collection()
-    opened = await asyncio.gather(*(QdrantPassages.open(url, model="m", dims=DIMS, collection=name) for _ in range(3)))
+    opened = await asyncio.gather(
+        *(QdrantPassages.open(qdrant_url, model="m", dims=DIMS, collection=name) for _ in range(3))
+    )
     await opened[0]._client.delete_collection(name)
     for each in opened:
         await each.close()

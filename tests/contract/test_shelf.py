@@ -171,6 +171,15 @@ async def test_bytes_that_another_has_already_are_written_all_the_same(shelf: Sh
         assert kept.stat().st_ino != first
 
 
+async def test_bytes_that_were_lost_are_there_again_when_they_are_sent_again(shelf: Shelf, tmp_path: Path) -> None:
+    made = await put(shelf, b"same")
+    (tmp_path / "shelf" / "raw" / made.sha256).unlink()
+    with pytest.raises(Unavailable):
+        await shelf.raw(ASHA, made.document_id)
+    await put(shelf, b"same")
+    assert await shelf.raw(ASHA, made.document_id) == b"same"
+
+
 async def test_bytes_that_no_row_knows_are_removed_at_the_next_start(shelf: Shelf, tmp_path: Path) -> None:
     await put(shelf, b"known")
     (tmp_path / "shelf" / "raw" / ("0" * 64)).write_bytes(b"a crash came before the row")
