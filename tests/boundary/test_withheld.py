@@ -73,8 +73,9 @@ def many(word: str, each: str, count: int) -> bytes:
 
 
 async def test_what_others_fit_better_than_is_ranked_lower_and_nothing_of_it_moves(stage: Stage) -> None:
-    """By both rankings: what is another's makes one of its two words rare for the owner, and not for the client."""
-    both = many("stall", "an aardvark", 60) + b"\n\n" + many("hut", "a beehive", 60)
+    """The beehive is the rarer word in what the client sees, and with another's document in it the aardvark is: so the
+    stalls come first for the system owner, and the huts for the client."""
+    both = many("stall", "an aardvark", 60) + b"\n\n" + many("hut", "a beehive", 40)
     shared = await stage.ingest(OWNER, "shared.md", both, visibility="global")
     await stage.ingest(ASHA, "asha.md", many("pen", "a beehive", 150))
     question = "Which of them has an aardvark or a beehive?"
