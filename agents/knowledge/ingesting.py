@@ -24,7 +24,7 @@ from mesh.envelope import digest
 from mesh.errors import Denied, Malformed, MeshError, NotFound, Unreadable
 from mesh.files import readable
 from mesh.ingestions import Progress, Report
-from mesh.ports.documents import Chunk, Document, Visibility
+from mesh.ports.documents import Chunk, Document, Part, Visibility
 from mesh.ports.models import Vector
 from mesh.settings import IDENTITY
 
@@ -72,7 +72,8 @@ class Ingesting:
             if before and same and not await self._coming(grant, document_id):
                 return before, "unchanged"
             async with self._told(document_id, owner, name, report) as tell:
-                parsed, chunks = await self._read(grant, name, raw)
+                parsed = await self._read(grant, name, raw)
+                chunks = await _chunked(name, parsed)
                 document = Document(
                     document_id=document_id,
                     owner=owner,
@@ -92,8 +93,8 @@ class Ingesting:
         self, grant: Grant, document_id: str, *, anew: bool = False, report: Report | None = None
     ) -> tuple[Document, Unreadable | None]:
         """Its passages are made again from its file, as it is read and cut today; who owns and sees it, and when it was
-        sent, stay. A file that can't be read any more keeps the text that was read then, and is told why. `anew`: its
-        vectors are made again, too."""
+        sent, stay. A file that can't be read any more keeps the text that was read then, and is told why; so does a
+        page that OCR read then, where there is none today. `anew`: its vectors are made again, too."""
         await self._stores.passages.prepare()
         async with self._stores.shelf.hold(document_id):
             # A version that broke off is newer than the one that is live.
@@ -107,7 +108,9 @@ class Ingesting:
             async with self._told(document_id, document.owner, document.name, report) as tell:
                 refused = None
                 try:
-                    parsed, chunks = await self._read(grant, document.name, raw)
+                    parsed = await self._read(grant, document.name, raw)
+                    parsed = replace(parsed, parts=_with_ocr_of_before(document.parts, parsed.parts))
+                    chunks = await _chunked(document.name, parsed)
                 except Unreadable as error:
                     refused, chunks = error, await _cut(document)
                 else:
@@ -115,11 +118,10 @@ class Ingesting:
                 await self._take_in(grant, document, raw, chunks, tell)
         return document, refused
 
-    async def _read(self, grant: Grant, name: str, raw: bytes) -> tuple[Parsed, list[Chunk]]:
+    async def _read(self, grant: Grant, name: str, raw: bytes) -> Parsed:
         line = self._parsing_texts if is_small_text(name, raw) else self._parsing
         async with line.turn(grant.client):
-            parsed = await parse(name, raw, reader=self._stores.reader)
-        return parsed, await _chunked(name, parsed)
+            return await parse(name, raw, reader=self._stores.reader)
 
     @asynccontextmanager
     async def _told(
@@ -324,6 +326,17 @@ async def _chunked(name: str, parsed: Parsed) -> list[Chunk]:
     if not chunks:
         raise Unreadable(f"{name} has headings but nothing under them. Please check the file and send it again.")
     return chunks
+
+
+def _with_ocr_of_before(before: Sequence[Part], today: Sequence[Part]) -> tuple[Part, ...]:
+    """Pages are matched by their labels."""
+    read = {part.label: part for part in before if part.how}
+
+    def better(part: Part) -> Part:
+        old = read.get(part.label)
+        return old if old and not part.how and len(part.text) < len(old.text) else part
+
+    return tuple(better(part) for part in today)
 
 
 def _nobody(progress: Progress) -> None:

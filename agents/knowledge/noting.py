@@ -5,21 +5,24 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
 import regex
 
+from agents.knowledge.breaker import Breaker
+from agents.knowledge.fallback import in_texts
 from agents.knowledge.ingesting import Ingesting
 from agents.knowledge.stores import Stores
 from mesh.access import Grant
 from mesh.contracts.notes import NotesWanted, SaveNote
 from mesh.envelope import digest
-from mesh.errors import Malformed, TooLong
+from mesh.errors import Malformed, TooLong, Unavailable
 from mesh.files import readable
 from mesh.ports.documents import Document
 from mesh.ports.notes import NewNote, Note
+from mesh.ports.passages import Passage
 
 LONGEST = 50_000
 """In characters. What is longer is a file."""
@@ -29,6 +32,8 @@ MOST_EDGES = 50
 NEAREST = 3
 """Notes that are shown where none names what was asked for."""
 PER_LEG = 200
+FOUND_WITHIN_S = 8.0
+"""With the question embedded, whose model may have to be loaded first."""
 
 _CODE = regex.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", regex.DOTALL)
 _TAG = regex.compile(r"(?<![\p{L}\p{M}\p{N}_/&#])#([\p{L}\p{M}\p{N}_][\p{L}\p{M}\p{N}_/-]{0,80})")
@@ -105,6 +110,7 @@ class Saved:
 class Noting:
     _stores: Stores
     _ingesting: Ingesting
+    _index: Breaker = field(default_factory=lambda: Breaker("search in notes", within=FOUND_WITHIN_S), repr=False)
 
     async def save(self, grant: Grant, wanted: SaveNote) -> Saved:
         """Once for each message that asks for it: its name is reserved first, and a repetition finds that. What is
@@ -134,11 +140,23 @@ class Noting:
         about = wanted.about.strip()
         if not about or not noted:
             return noted, False
-        (vector,) = await self._stores.embedder.queries([about])
         known = {note.document_id: note for note in noted}
-        passages = await self._stores.passages.search(grant, about, vector, limit=PER_LEG, within=list(known))
+        passages = await self._passages(grant, about, list(known))
         best = sorted(passages, key=lambda each: (-(each.sparse or 0.0), -(each.dense or 0.0)))
         named = dict.fromkeys(each.document_id for each in best if each.sparse)
         nearest = dict.fromkeys(each.document_id for each in best)
         chosen = list(named) or list(nearest)[:NEAREST]
         return [known[each] for each in chosen if each in known], not named
+
+    async def _passages(self, grant: Grant, about: str, within: list[str]) -> list[Passage]:
+        """By words alone, in the shelf's own text, where nothing can be embedded or the index can't be asked."""
+
+        async def searched() -> list[Passage]:
+            (vector,) = await self._stores.embedder.queries([about])
+            return await self._stores.passages.search(grant, about, vector, limit=PER_LEG, within=within)
+
+        try:
+            return await self._index.call(searched)
+        except Unavailable:
+            found = await in_texts(self._stores.shelf, grant, about, limit=PER_LEG, within=within)
+            return [passage for passage, _ in found]

@@ -67,7 +67,9 @@ class DiskShelf:
         allowed, owners = _scope(grant)
         among = "TRUE" if within is None else f"document_id IN ({_marks(within)})"
         where, values = f"({allowed}) AND {among}", (*owners, *(within or ()))
-        ids = await self._looked_up(lambda database: holding(database, where, values, beginnings, limit))
+        ids = await asyncio.to_thread(
+            self._with_database, lambda database: holding(database, where, values, beginnings, limit)
+        )
         found = await self._read(grant, "live", f"document_id IN ({_marks(ids)})", *ids, with_text=True)
         return sorted(found, key=lambda document: ids.index(document.document_id))
 
@@ -116,16 +118,7 @@ class DiskShelf:
             rows = database.execute(query, (state, *owners, *values)).fetchall()
             return [tables.document(row, tables.parts(database, row[0], state, with_text)) for row in rows]
 
-        return await self._looked_up(read)
-
-    async def _looked_up(self, read: Callable[[sqlite3.Connection], Result]) -> Result:
-        try:
-            return await asyncio.to_thread(self._with_database, read)
-        except sqlite3.DatabaseError as error:
-            if type(error) is not sqlite3.DatabaseError:  # its subclasses are defects of ours
-                raise
-            log.error("! the document index is damaged: %s", error)
-            raise Unavailable(detail=f"shelf: {error}") from error
+        return await asyncio.to_thread(self._with_database, read)
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -216,14 +209,24 @@ class DiskShelf:
         try:
             self._raw.mkdir(parents=True, exist_ok=True)
             with self._alone():
-                self._with_database(tables.migrate)
-                self._with_database(prepare)
-                self._with_database(lambda database: database.execute(tables.TROUBLES))
+                self._connected(tables.migrate)
+                self._connected(prepare)
+                self._connected(lambda database: database.execute(tables.TROUBLES))
                 self._sweep()
         except (OSError, sqlite3.DatabaseError) as error:
             raise Misconfigured(f"{self._folder} can't be used for documents: {error}.") from error
 
     def _with_database(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Raises `Unavailable`, also when the index is damaged."""
+        try:
+            return self._connected(work)
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # its subclasses are defects of ours
+                raise
+            log.error("! the document index is damaged: %s", error)
+            raise Unavailable(detail=f"shelf: {error}") from error
+
+    def _connected(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """In a connection of its own: threads share none. What `work` began is committed."""
         try:
             with closing(sqlite3.connect(self._folder / "index.sqlite", timeout=PATIENCE)) as database:

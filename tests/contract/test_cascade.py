@@ -21,19 +21,27 @@ from mesh.adapters.ollama import OllamaEmbedder
 from mesh.contracts.answers import Ask
 from mesh.contracts.documents import (
     ANSWER_FROM_DOCUMENTS,
+    DELETE_DOCUMENT,
     FIND_SOURCE_DOCUMENT,
+    INGEST,
     RETRIEVE_KNOWLEDGE_BASE,
     SEARCH_WITHIN_DOCUMENT,
+    SET_VISIBILITY,
     DocumentName,
+    DocumentRef,
     Findings,
+    Ingest,
     Search,
     SearchWithin,
+    Visible,
 )
+from mesh.contracts.notes import FIND_NOTES, SAVE_NOTE, NotesFound, NotesWanted, SaveNote
 from mesh.envelope import Failed
 from mesh.errors import Unavailable
 from mesh.ports.models import Vector
 from mesh.ports.notes import Link
-from tests.boundary.stage import CANARIES, NAME, SECRET, Stage, leaked, staged
+from mesh.skills import Skill
+from tests.boundary.stage import CANARIES, NAME, NOTE, SECRET, Stage, leaked, staged
 from tests.people import ASHA, BEN
 from tests.processes import Restartable, free_port
 
@@ -308,6 +316,36 @@ async def test_without_the_shelf_nothing_is_shown_and_that_is_said(
     for skill, asked in ((RETRIEVE_KNOWLEDGE_BASE, Search(text=QUESTION)), (ANSWER_FROM_DOCUMENTS, Ask(text=QUESTION))):
         outcome = await stage.run(ASHA, skill, asked)
         assert outcome == Failed(code="unavailable", user_text=Unavailable.default)
+
+
+async def test_what_would_be_written_to_it_is_refused_in_the_same_words(stage: Stage, tmp_path: Path) -> None:
+    card = await stage.ingest(ASHA, NAME, SECRET)
+    damage(tmp_path)
+    writing: list[tuple[Skill[Any, Any], Any]] = [
+        (INGEST, Ingest(name="new.md", raw=SECRET)),
+        (SAVE_NOTE, SaveNote(text="The gala is late.", message_id="m")),
+        (SET_VISIBILITY, Visible(document_id=card.document_id, visibility="private")),
+        (DELETE_DOCUMENT, DocumentRef(document_id=card.document_id)),
+        (FIND_NOTES, NotesWanted()),
+    ]
+    for skill, asked in writing:
+        outcome = await stage.run(ASHA, skill, asked)
+        assert outcome == Failed(code="unavailable", user_text=Unavailable.default), skill.name
+
+
+# ── notes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("gone", ["models", "index"])
+async def test_notes_are_found_by_their_words_and_nobody_elses(gone: str, stage: Stage, parts: Parts) -> None:
+    await stage.note(ASHA, NOTE)
+    await stage.note(ASHA, "Parking is free after six.")
+    await stage.note(BEN, "The caterer of the gala has to be called.")
+    getattr(parts, gone).kill()
+    for client, expected in ((ASHA, [NOTE]), (BEN, ["The caterer of the gala has to be called."])):
+        listed: NotesFound = await stage.ask(client, FIND_NOTES, NotesWanted(about="the caterer"))
+        assert [each.begins for each in listed.notes] == expected
+        assert not listed.nearest
 
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────

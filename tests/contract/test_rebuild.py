@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from agents.knowledge import agent
+from agents.knowledge import agent, ingesting
 from agents.knowledge.library import Library
+from agents.knowledge.parsing import Parsed
 from agents.knowledge.stores import Stores
 from mesh.access import OWN_SYSTEM, Gate, upkeep
 from mesh.adapters.ollama import OllamaEmbedder
@@ -236,6 +237,31 @@ async def test_a_file_that_is_refused_today_keeps_its_passages_and_is_named(desk
         found = await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="When do yoga classes begin?"))
         assert found.found[0].passage == "Classes begin at seven, as the old reader had it."
         await delete_collection(desk, urls)  # and they come back from the text that was read then
+
+
+async def test_a_page_that_ocr_read_keeps_its_text_where_there_is_none_today(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the page that was there as text is read as it is read today."""
+    await filled(desk)
+    (card,) = [each for each in await desk.library.stores.shelf.documents(upkeep()) if each.name == "yoga.md"]
+    scanned = (Part("page 1", "The deposit is 90 euros.", how="ocr"), Part("page 2", "As the old reader had it."))
+    ours = desk.library
+    await ours.stores.shelf.put(upkeep(), replace(card, parts=scanned, chunks=2), YOGA, complete=False)
+    assert await ours.ingesting.finish_interrupted()
+
+    async def without_ocr(*_: object, **__: object) -> Parsed:
+        unread = Part("page 1", "", trouble="page 1 is a picture, and there is no OCR here")
+        return Parsed("application/pdf", (unread, Part("page 2", "The garage is 40 euros.")))
+
+    monkeypatch.setattr(ingesting, "parse", without_ocr)
+    told = await rebuilt(desk, card.document_id)
+    assert (told.kept, told.document.troubles) == ("", ())
+    found = await desk.ask(BELA, RETRIEVE_KNOWLEDGE_BASE, Search(text="How much is the deposit?", limit=20))
+    passages = [each.passage for each in found.found]
+    assert "The deposit is 90 euros." in passages
+    assert "The garage is 40 euros." in passages
+    assert "As the old reader had it." not in passages
 
 
 async def test_a_newer_version_that_broke_off_is_not_overtaken_by_the_rebuild(desk: Desk) -> None:
