@@ -203,7 +203,7 @@ _STOP = regex.compile(
           | [।॥؟۔。！？｡؛]++ ["'”’»)\]」』）*_]*+ )""",
     regex.VERBOSE,
 )
-_LAST_WORD = regex.compile(r"[^\s(\[\"'“¿¡|:]*$")
+_LAST_WORD = regex.compile(r"[^\s(\[\"'“¿¡|:*_]*$")
 
 
 def _set(listed: str) -> frozenset[str]:

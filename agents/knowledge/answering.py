@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
 import regex
 
+from agents.knowledge.cells import is_empty, named_row
 from agents.knowledge.judging import (
     ANSWERS,
     MOST_LEAD,
@@ -21,10 +21,11 @@ from agents.knowledge.judging import (
     ahead,
     worded,
 )
+from agents.knowledge.likeness import alike
 from agents.knowledge.quoting import joined, quoted, shown
 from agents.knowledge.ranking import spread
 from agents.knowledge.units import Candidate, Unit, units_of
-from agents.knowledge.wishes import WISHES, of_another_kind
+from agents.knowledge.wishes import WISHES, is_unpriced, of_another_kind
 from mesh.questions import is_personal
 from mesh.text import content_words, language, words
 
@@ -49,6 +50,8 @@ class Extract:
     evidence: Evidence
     shown: str = ""
     """The quotation for people to read: rows as sentences, and the heading above it where it says more."""
+    said: str = ""
+    """The unit of it that was judged."""
 
     @property
     def answers(self) -> bool:
@@ -87,12 +90,16 @@ async def extracts(
         best.setdefault(units[i].passage.id, i)
     found = []
     for passage_id, i in best.items():
-        told = quoted(asked, units[i], units_of(units[i].passage), rated)
+        everything = units_of(units[i].passage)
+        i = units.index(named_row(asked.subject, units[i], units))
+        told = quoted(asked, units[i], everything, rated)
         quotation = joined(told)
         rivals = [ratings[j] for key, j in best.items() if key != passage_id]
         lead = max(-MOST_LEAD, min(MOST_LEAD, ratings[i] - max(rivals))) if rivals else 0.0
-        evidence = asked.evidence(units[i], cosines[i], quotation, lead)
-        found.append(Extract(quotation, passage_id, judgement.confidence(evidence), evidence, shown(told)))
+        evidence = asked.evidence(units[i], cosines[i], quotation, lead, everything)
+        found.append(
+            Extract(quotation, passage_id, judgement.confidence(evidence), evidence, shown(told), units[i].text)
+        )
     return sorted(found, key=lambda each: -each.confidence)
 
 
@@ -108,7 +115,7 @@ _WRITTEN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}]+)?")
 _COMPOUND = regex.compile(r"\w+(?:-\w+)+")
 """The e of e-mail is no Portuguese."""
 _WHETHER = regex.compile(r"^\W*(?:do|can|could|will|would|does) (?:you|u|i|we|my|our)\b", regex.IGNORECASE)
-_LIGHT = frozenset(
+LIGHT_WORDS = frozenset(
     words(
         """bring get take keep stay go come use make give want need find know allow offer provide possible available
         include included happen work long see look say like put thing people person someone something anything much
@@ -118,29 +125,6 @@ _LIGHT = frozenset(
     )
 )
 """May I bring a dog, keep a dog, come with a dog: documents choose another of these words, and mean the same."""
-
-
-def _alike(term: str, terms: frozenset[str]) -> float:
-    """1 for the term itself, 0.8 for a relative (paediatrician, paediatrics), else 0."""
-    if term in terms:
-        return 1.0
-    if len(term) >= 5 and term.isalpha():
-        for other in _by_beginning(terms).get(term[:_BEGINNING], ()):
-            needed = max(_BEGINNING, math.ceil(0.6 * max(len(term), len(other))))
-            if term[:needed] == other[:needed] and len(other) >= needed:
-                return 0.8
-    return 0.0
-
-
-_BEGINNING = 4
-
-
-@lru_cache(maxsize=1024)
-def _by_beginning(terms: frozenset[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for term in terms:
-        found.setdefault(term[:_BEGINNING], []).append(term)
-    return found
 
 
 class Question:
@@ -177,14 +161,14 @@ class Question:
     def _rarity(self, term: str) -> float:
         frequency = self._frequency[term]
         rarity = math.log1p((self._number - frequency + 0.5) / (frequency + 0.5))
-        return LIGHT * rarity if term in _LIGHT else rarity
+        return LIGHT * rarity if term in LIGHT_WORDS else rarity
 
     def coverage(self, terms: frozenset[str]) -> float | None:
         """Share of the subject words, by rarity, that are among the terms; None where all is in the wish."""
         weights = [self._rarity(term) for term in self.subject]
         if not self.subject:
             return None
-        found = (weight * _alike(term, terms) for term, weight in zip(self.subject, weights, strict=True))
+        found = (weight * alike(term, terms) for term, weight in zip(self.subject, weights, strict=True))
         return sum(found) / sum(weights)
 
     def met(self, text: str) -> int:
@@ -211,12 +195,16 @@ class Question:
         if self.wish or not _WHETHER.search(self.text) or len(weights) < 2:
             return False
         rarest = [term for term, weight in weights.items() if weight >= max(weights.values()) - 1e-9]
-        return not any(_alike(term, passage.terms) for term in rarest)
+        return not any(alike(term, passage.terms) for term in rarest)
 
-    def evidence(self, unit: Unit, cosine: float, quotation: str, lead: float) -> Evidence:
+    def evidence(self, unit: Unit, cosine: float, quotation: str, lead: float, everything: Sequence[Unit]) -> Evidence:
         around = f"{unit.passage.context}\n{unit.label}\n{quotation}"
         titled = "\n".join([unit.label or next(reversed(unit.passage.heading_path), ""), quotation])
-        met = -2 if of_another_kind(self.text, around) else self.met(titled)
+        met = self.met(unit.text if self.wish and self.wish.only and unit.kind in ("item", "row") else titled)
+        empty = is_empty(self.subject, self.wish, unit, everything)
+        unpriced = not unit.cells and is_unpriced(self.text, titled)  # a table's prices have no currency, often
+        if empty or unpriced or of_another_kind(self.text, around):
+            met = -2
         near = unit.terms | unit.around
         spoken = language(unit.passage.text)
         foreign = bool(self.language and spoken and self.language != spoken)
@@ -246,7 +234,7 @@ class Question:
 
 
 def _says(name: str, terms: frozenset[str]) -> bool:
-    return all(_alike(term, terms) for term in words(name))
+    return all(alike(term, terms) for term in words(name))
 
 
 def _worth_embedding(asked: Question, units: list[Unit]) -> list[Unit]:

@@ -6,13 +6,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from agents.knowledge.units import Unit
+import regex
+
+from agents.knowledge.units import HOURS, Unit
 from agents.knowledge.wishes import PRICE, Wish
 from mesh.bounds import QUANTITY, fits
 from mesh.text import content_words, words
 
 WHOLE_SECTION = 350  # characters; a section up to this is quoted whole
 QUOTATION = 450  # characters; what a quotation grows to, unless one sentence is longer
+
+
+_POINTS_BACK = regex.compile(
+    r"(?:he|she|it|they|his|her|its|their|él|ella|ellos|ellas|er|sie|es|ihr|sein|ihre|seine|il|elle|ils|elles|ele|ela|eles|elas"
+    r"|वह|वे|उसका|उसकी|उनका|उनकी)\b",
+    regex.IGNORECASE,
+)
 
 
 class Asked(Protocol):
@@ -36,12 +45,13 @@ def quoted(asked: Asked, chosen: Unit, everything: Sequence[Unit], rated: Rated)
         return priced
     if len(joined(everything)) <= WHOLE_SECTION:
         return list(everything)
-    if chosen.kind == "item" and len(joined(same)) <= QUOTATION:
+    if (chosen.kind == "item" or chosen.label == HOURS) and len(joined(same)) <= QUOTATION:
         return same
     first = last = same.index(next(unit for unit in same if unit.place == chosen.place))
-    while True:  # the sentence after first: it qualifies; then the one before
-        grown = [(first, last + 1)] if last + 1 < len(same) else []
-        grown += [(first - 1, last)] if first else []
+    while True:  # the sentence after first: it qualifies; then the one before, and that first where "she" is in it
+        after = [(first, last + 1)] if last + 1 < len(same) else []
+        before = [(first - 1, last)] if first else []
+        grown = before + after if _POINTS_BACK.match(same[first].text) else after + before
         fitting = [(a, b) for a, b in grown if b - a < 3 and len(joined(same[a : b + 1])) <= WHOLE_SECTION]
         if not fitting:
             return same[first : last + 1]

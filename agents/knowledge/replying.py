@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.knowledge.answering import Embed, Extract, Vector, extracts
 from agents.knowledge.asking import follow_up, left_out, respelled
+from agents.knowledge.chaining import steps
 from agents.knowledge.judging import MULTILINGUAL_E5_SMALL, Judgement
+from agents.knowledge.quoting import shown
 from agents.knowledge.units import Candidate
 from agents.knowledge.wishes import WISH_WORDS
 from mesh.contracts.answers import Line
@@ -18,6 +20,10 @@ NEAR = 1.0
 """In rating: two passages as near as this are equally likely to be the one."""
 NEARLY_ANSWERS = 0.4
 MOST_ALIKE = 3
+FURTHER = 2
+"""Steps: the skipper of the largest boat takes two."""
+DESCRIBED = 0.45
+"""The confidence, at most, of a sentence that only names what the question describes."""
 
 Search = Callable[[str], Awaitable[tuple[Vector, Sequence[Candidate]]]]
 
@@ -96,6 +102,8 @@ def _speaks_of(said: frozenset[str], question: str) -> bool:
 async def _answered(question: str, reader: Reader) -> Replied:
     found = await reader.tried(question)
     chosen = _chosen(question, found, reader.known)
+    if opened := await _opened(question, chosen, reader):
+        return opened
     if not chosen:
         return Replied(confidence=max((each.extract.confidence for each in found[:1]), default=0.0))
     said = frozenset[str]().union(*(each.says for each in chosen))
@@ -104,16 +112,45 @@ async def _answered(question: str, reader: Reader) -> Replied:
     return Replied(_distinct([each.extract for each in chosen]), (), min(each.extract.confidence for each in chosen))
 
 
+async def _opened(question: str, chosen: Sequence[Tried], reader: Reader, further: int = FURTHER) -> Replied | None:
+    """In steps, where what was found says at most who or what the question describes. Without an extract where that is
+    all that can be said."""
+    ways = [
+        step
+        for step in steps(question, reader.candidates)
+        if not any(step.says_more(each.extract, each.passage) for each in chosen)
+    ]
+    for step in ways:
+        again = _chosen(step.question, await reader.tried(step.question), reader.known)[:1]
+        after = await _opened(step.question, again, reader, further - 1) if further > 1 else None
+        if after is None:
+            after = Replied(tuple(each.extract for each in again if step.answered(each.extract, each.passage)))
+        if after.extracts:
+            last = after.extracts[-1]
+            named = replace(last, quotation=step.unit.text, passage_id=step.unit.passage.id, shown=shown([step.unit]))
+            first = () if last.said == step.unit.text else (named,)
+            return Replied(_distinct([*first, *after.extracts]), (), last.confidence)
+    if chosen and any(step.is_all and chosen[0].extract.said == step.unit.text for step in ways):
+        return Replied(confidence=min(DESCRIBED, chosen[0].extract.confidence))
+    return None
+
+
 def _chosen(question: str, found: Sequence[Tried], known: str) -> list[Tried]:
     """The best that answers, unless the best of all is far ahead of it and does not. To "when is my order ready?" one's
     own document answers first, and a general one after it."""
     answering = [each for each in found if each.extract.answers]
     best = [each for each in answering if each.extract.evidence.lead > -NEAR][:1]
+    if answering and answering[0].extract.evidence.wanted > 0 > max(found, key=_lead).extract.evidence.wanted:
+        best = answering[:1]  # "small service: 49 euros", though what a small service is comes nearer to the question
     if best and not best[0].own:
         best = _alike(question, best[0], found, known if is_personal(question) else "")
     if not is_personal(question) or (best and best[0].own):
         return best
     return [each for each in answering if each.own][:1] + best
+
+
+def _lead(tried: Tried) -> float:
+    return tried.extract.evidence.lead
 
 
 def _alike(question: str, best: Tried, found: Sequence[Tried], known: str) -> list[Tried]:
@@ -140,12 +177,14 @@ def _alike(question: str, best: Tried, found: Sequence[Tried], known: str) -> li
     return theirs if len(theirs) == 1 else every
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reader:
     search: Search
     embed: Embed
     known: str = ""
     judgement: Judgement = MULTILINGUAL_E5_SMALL
+    candidates: Sequence[Candidate] = ()
+    """What the last search found."""
 
     async def tried(self, question: str) -> list[Tried]:
         """Where none answers, once more with the spelling of the documents."""
@@ -158,6 +197,7 @@ class Reader:
                 found = await extracts(
                     corrected, vector, candidates, self.embed, judgement=self.judgement, known=self.known
                 )
+        self.candidates = candidates
         passages = {candidate.id: candidate for candidate in candidates}
         return [Tried(each, passages[each.passage_id]) for each in found]
 

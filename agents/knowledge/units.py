@@ -9,7 +9,7 @@ from typing import Literal
 
 import regex
 
-from agents.knowledge.weekdays import days_in
+from agents.knowledge.weekdays import days_in, is_hours
 from mesh.text import Span, sentences, telling, words
 
 
@@ -94,6 +94,8 @@ _ESCAPED = regex.compile(r"\\([\\`*_\[\]<>&#|~])")
 """A reader of Word files escapes what Markdown would take for markup."""
 
 
+HOURS = "Opening hours"
+"""What lines of days and times are called where nothing stands above them."""
 SHORT_LINE = 60
 _GAP = regex.compile(r"(?<=\S)[^\S\n]{3,}(?=\S)")
 """Between the columns of a table that is set with spaces."""
@@ -159,8 +161,8 @@ def _is_label(text: str, line: Span, above: Span | None, below: Span | None) -> 
     digits = any(c.isdecimal() for c in written)
     if written.endswith((":", "：")) or (written.isupper() and not digits and written[-1] not in "?!"):
         return True
-    if written[-1] in ".!?।。" or ":" in written or below.kind == "row":
-        return False
+    if written[-1] in ".,!?।。" or ":" in written or below.kind == "row" or days_in(written):
+        return False  # "Dear Mrs. Achebe," and "Mon closed" name nothing
     if digits:  # "Clay, 10 kg bag" above what each of them costs
         return not _PRICED.search(written) and bool(_PRICED.search(below.of(text))) and _label_apart(text, above, line)
     return _stands_alone(text, above, line) and (above is None or not _stands_alone(text, line, below))
@@ -214,7 +216,8 @@ def units_of(passage: Candidate) -> list[Unit]:
             )
         else:
             kind: UnitKind = span.kind if span.kind != "heading" else "sentence"
+            named = label or (HOURS if kind == "sentence" and is_hours(shown) else "")
             headed, waits = (group if waits else headed), False
             own_line = above is not None and _author_broke(text, above, span)
-            found.append(Unit(passage, len(found), shown, kind, label, group, cells, headed == group, own_line, spaced))
+            found.append(Unit(passage, len(found), shown, kind, named, group, cells, headed == group, own_line, spaced))
     return found

@@ -64,3 +64,22 @@ def days_in(text: str) -> frozenset[str]:
         if regex.search(written, text, regex.IGNORECASE):
             found.update(_DAYS[code][place] for place in places)
     return frozenset(term for day in found for term in words(day))
+
+
+_HOURS = regex.compile(
+    r"(?:\p{Nd}{1,2}(?:[:.h]\p{Nd}\p{Nd})?\s*(?:[ap]\.?m\.?|h|hrs?|uhr)?|noon|midnight|closed|cerrado|geschlossen|ferm[eé]|fechado"
+    r"|and|y|und|et|e|to|till|until|a|bis|à|as|das|às|de|from|von|[\s,;:–—/&+-]|\(.*\)|\.(?=\s|$))*",
+    regex.IGNORECASE,
+)
+
+
+def is_hours(text: str) -> bool:
+    """Whether a line has nothing but days and times: "Tue-Fri 8.30 - 17.30", "Sun closed"."""
+    if not days_in(text):
+        return False
+    rest = text
+    for pattern in _RANGES.values():
+        rest = pattern.sub(" ", rest)
+    for _, _, written in _GROUPS:
+        rest = regex.sub(written, " ", rest, flags=regex.IGNORECASE)
+    return _HOURS.fullmatch(rest) is not None and rest.strip() != ""

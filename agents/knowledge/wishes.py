@@ -8,11 +8,11 @@ from functools import cached_property
 
 import regex
 
-_CALENDAR = (
+CALENDAR = (
     r"(?:mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(?:days?)?|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?"
     r"|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
 )
-_NAME = rf"(?<!^)(?<![.!?:] )\b(?!(?i:{_CALENDAR})\b)\p{{Lu}}[\p{{M}}\p{{N}}'’-]*\p{{Ll}}[\p{{L}}\p{{M}}\p{{N}}'’-]*"
+_NAME = rf"(?<!^)(?<![.!?:] )\b(?!(?i:{CALENDAR})\b)\p{{Lu}}[\p{{M}}\p{{N}}'’-]*\p{{Ll}}[\p{{L}}\p{{M}}\p{{N}}'’-]*"
 """A name, and no weekday and no VAT."""
 _STREET = (
     r"street|st\.|road|rd\.|lane|avenue|ave\.|boulevard|square|quay|court|terrace|crescent|drive|highway|harbou?r"
@@ -20,8 +20,8 @@ _STREET = (
 )
 _ADDRESS = (
     rf"\b(?i:{_STREET})(?!\p{{L}})"
-    rf"|(?<![\d\p{{Sc}}.,:-]\s?)\b\d{{1,4}}[a-z]? (?!(?i:{_CALENDAR})\b)\p{{Lu}}\p{{Ll}}{{2,}}\b(?!:)"
-    rf"|(?<!^)(?<![.!?:\n] ?)\b(?!(?i:{_CALENDAR})\b)\p{{Lu}}\p{{Ll}}{{3,}},? \d{{1,4}}\b"
+    rf"|(?<![\d\p{{Sc}}.,:-]\s?)\b\d{{1,4}}[a-z]? (?!(?i:{CALENDAR})\b)\p{{Lu}}\p{{Ll}}{{2,}}\b(?!:)"
+    rf"|(?<!^)(?<![.!?:\n] ?)\b(?!(?i:{CALENDAR})\b)\p{{Lu}}\p{{Ll}}{{3,}},? \d{{1,4}}\b"
     r"(?![-:%€.]|\s(?:[€%ap]|\p{Ll}))"
     r"|\b[A-Z]{1,2}\d{1,2}[A-Z]? \d[A-Z]{2}\b|(?<![\d,.] ?)\b\d{5}\b(?! ?\d)"
     r"|\b(?:corner of|next to|opposite|behind|basement)\b"
@@ -97,6 +97,26 @@ PRICE = Wish(
     _MONEY,
 )
 
+_PRICED = regex.compile(
+    r"\bhow much (?:is|are|was|were|does|do|did|would|will|for|to)\b|\b(?:price|cost) of\b"
+    r"|\bwhat (?:does|do|did|would|will) .*\b(?<!in )(?:cost|charge)(?=\W*$|\s(?:for|per|to|if|when|me|us|you)\b)"
+    r"|\bcu[aá]nto (?:cuestan?|vale|cobran?)\b|\bwas kostet\b|\bcombien co[uû]te|\bquanto custam?\b",
+    regex.IGNORECASE,
+)
+_AS_GOOD = regex.compile(
+    r"\b(?:half|third|quarter|double|twice|included|nothing|same|mitad|incluid[oa]s?|nada|hälfte|inbegriffen|moiti[eé]"
+    r"|compris[es]?|metade)\b|\d\s?%",
+    regex.IGNORECASE,
+)
+
+
+def is_unpriced(question: str, said: str) -> bool:
+    """Whether an amount of money is asked for, and a sentence has none, nor what would do for one."""
+    return bool(_PRICED.search(question)) and PRICE.met(said) <= 0 and not _AS_GOOD.search(said)
+
+
+WHO = Wish(r"\bwho(?:se|m)?\b|\bqui[eé]n(?:es)?\b|कौन|किसने|किसका", _NAME, cased=True)
+
 WISHES = (
     Wish(
         r"\be-?mail address|\b(?:your|the|'s) e-?mail\b|^e-?mail\b|^(?:[\p{L}'’-]+ ){1,3}e-?mail\W*$"
@@ -156,7 +176,7 @@ WISHES = (
         rf"|\b(?:{_NUMBER_WORD})\b(?!\s(?:{_MEASURE})\b)|एक|दो|तीन|चार|पाँच|पांच|छह|सात|आठ|दस",
         only=True,
     ),
-    Wish(r"\bwho(?:se|m)?\b|\bqui[eé]n(?:es)?\b|कौन|किसने|किसका", _NAME, cased=True),
+    WHO,
 )
 
 WISH_WORDS = regex.compile("|".join(wish.asked for wish in WISHES), regex.IGNORECASE)

@@ -287,6 +287,67 @@ async def test_a_telephone_number_that_is_not_there_is_not_answered() -> None:
     assert not found.answers
 
 
+NOTHING_ELSE = -2
+"""What is there is not what was asked for, and nothing else would do: the least that `Evidence.wanted` can be."""
+RENTAL = "| Bike | Per day | Deposit | Takes |\n|---|---|---|---|\n"
+RENTAL += "| City bike | 11 | 50 | one day |\n| Cargo bike | 38 | | |\n| Tandem | 28 | 100 | two days |\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "empty"),
+    [
+        ("What is the deposit for the cargo bike?", True),
+        ("What is the deposit for the tandem?", False),
+        ("How long does the cargo bike take?", True),  # no column has that name, and one is of that kind
+        ("How much is the cargo bike per day?", False),
+    ],
+)
+async def test_an_empty_cell_is_no_answer_and_another_rows_is_none_either(question: str, empty: bool) -> None:
+    found = await ask(question, RENTAL)
+    assert (found.evidence.wanted == NOTHING_ELSE) is empty
+    assert empty or "City" not in found.quotation
+
+
+async def test_an_e_mail_address_of_another_in_a_list_is_not_theirs() -> None:
+    staff = "Staff\n- Fatima: e-bikes\n- Annelies: the books, books@chain.example\n"
+    assert not (await ask("What is the email address of Fatima?", staff)).answers
+    assert "books@chain.example" in (await ask("What is the email address of Annelies?", staff)).quotation
+
+
+@pytest.mark.parametrize(
+    ("said", "priced"),
+    [
+        ("Fiona gives a private lesson on Tuesdays.", False),
+        ("For a private lesson with Fiona we ask for half in advance.", True),
+        ("A private lesson with Fiona is 40 euros.", True),
+    ],
+)
+async def test_what_has_no_price_does_not_say_what_something_costs(said: str, priced: bool) -> None:
+    found = await ask("What does Fiona charge for a private lesson?", said)
+    assert (found.evidence.wanted == NOTHING_ELSE) is not priced
+
+
+async def test_a_line_of_days_and_times_says_when_it_is_open() -> None:
+    hours = "Mon closed\nTue-Fri 8.30 - 17.30\nSat 9.00 - 16.00"
+    text = f"SPOKE & CHAIN\nHavenstraat 8\n\n{hours}\n\nLunch: the shop stays open." + f"\n\n{'We are nice. ' * 30}"
+    found = await ask("What are your opening hours on Saturday?", text)
+    assert found.quotation == hours
+    assert "Opening" not in found.shown, "it is understood so, and not said by the document"
+
+
+@pytest.mark.parametrize("line", ["Dear Mrs. Achebe,", "Mon closed"])
+def test_what_names_nothing_is_no_title(line: str) -> None:
+    units = units_of(Candidate("1", f"{line}\nThe instalment is 95 pounds. It is due in October."))
+    assert units[0].text == line
+
+
+async def test_whom_she_is_is_quoted_with_her() -> None:
+    long = "The practice has been at the harbour since the year in which the old pier burnt down. " * 4
+    text = f"{long}\n\n**Dr. Miriam Haddad** founded it. She places implants.\n\n{long}"
+    found = await ask("Who places implants?", text)
+    assert found.quotation.startswith("Dr. Miriam Haddad founded it. She places implants.")
+
+
 # --- with the embedded model --------------------------------------------------------------------------------
 
 

@@ -111,3 +111,9 @@ async def test_a_slip_of_spelling_finds_its_answer() -> None:
 
 async def test_nothing_is_said_where_no_document_says_it() -> None:
     assert quoted(await ask("Do you rent kayaks?", PARKING, BREAKFAST)) == []
+
+
+async def test_what_a_thing_is_does_not_hide_what_it_costs() -> None:
+    table = "| Job | Price |\n|---|---|\n| Small service | €49 |\n| Wheel truing | €22 |\n"
+    meaning = "A small service is how much small work a service has: small service, small price, small work."
+    assert any("€49" in each for each in quoted(await ask("How much is a small service?", meaning, table)))
