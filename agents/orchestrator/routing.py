@@ -14,6 +14,10 @@ SMALL_TALK_FLOOR = 0.93
 SMALL_TALK_WORDS = 8
 """Small talk is short and close to an example; everything else is looked up."""
 
+_WHERE_OR_WHEN = regex.compile(
+    r"\b(?:where|when|d[oó]nde|cu[aá]ndo|où|quand|wo|wann|onde|quando)\b|कहाँ|कहां|कब", regex.IGNORECASE
+)
+""" "Where are you?" is near to "who are you?", and asks for an address."""
 _ASKS = regex.compile(
     r"[?？؟]"
     r"|^\W*(who|whom|whose|what|when|where|which|why|how|is|are|am|was|were|do|does|did|can|could|may|will|would|"
@@ -91,7 +95,7 @@ class Router:
 
     async def small_talk(self, text: str, cards: Mapping[str, Card]) -> str | None:
         """The name of the card, for a short message that is close to one of its examples."""
-        if len(text.split()) > SMALL_TALK_WORDS:
+        if len(text.split()) > SMALL_TALK_WORDS or _WHERE_OR_WHEN.search(text):
             return None
         (vector,) = await self._embedder.alike([text.strip().lower()])
         best, name = max(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -24,6 +25,8 @@ def _main(arguments: list[str]) -> None:
             from mesh.process import start
 
             sys.exit(start(name))
-    from mesh.cli.app import app
+    from mesh.cli.app import app, called_by
 
-    app()
+    program = os.environ.get("ADIYAN_PROGRAM", "adiyan")
+    called_by(program)
+    app(prog_name=program)

@@ -17,9 +17,17 @@ from mesh.cli.progressing import bars, documents_shown, side_by_side
 from mesh.configuration import read_agents
 from mesh.context import unwrap
 from mesh.contracts.answers import Nothing
-from mesh.contracts.documents import INGEST, LIST_DOCUMENTS, DocumentCard, Ingest, Ingested
+from mesh.contracts.documents import (
+    DELETE_DOCUMENT,
+    INGEST,
+    LIST_DOCUMENTS,
+    DocumentCard,
+    DocumentRef,
+    Ingest,
+    Ingested,
+)
 from mesh.envelope import Request, Wire, new_trace
-from mesh.errors import Malformed, MeshError, Unavailable
+from mesh.errors import Malformed, MeshError, NotFound, Unavailable
 from mesh.files import LARGEST, too_large
 from mesh.ports.people import Client
 from mesh.settings import Settings
@@ -92,6 +100,7 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
     paths = [path for given in files for path in _expand(given)]
     settings, _ = running_settings()
     await needs(settings, "knowledge")
+    await knows(settings, owner)
     troubled = 0
     async with Bus(settings.redis_url) as bus:
         with bars(console) as progress:
@@ -129,6 +138,46 @@ async def needs(settings: Settings, agent: str) -> None:
             raise Unavailable(f"The agent {agent} is switched off. Switch it on: adiyan agents scale {agent} 1")
     finally:
         await roster.close()
+
+
+async def knows(settings: Settings, owner: str) -> None:
+    """Raises `Malformed` for a number that nobody is registered with: a slip of the finger would hand a file over."""
+    if owner in ("", settings.system_owner):
+        return
+    roster = await open_roster(settings)
+    try:
+        if await roster.client(owner) is None:
+            raise Malformed(
+                f"{owner} is not registered, and whoever has that number could read it. "
+                f"Correct the number, or register it first: adiyan clients register {owner} --name NAME"
+            )
+    finally:
+        await roster.close()
+
+
+async def remove_documents(names: Iterable[str]) -> list[str]:
+    """As the system owner. All of them are known before the first one goes. Returns a line for each."""
+    settings, _ = running_settings()
+    await needs(settings, "knowledge")
+    async with Bus(settings.redis_url) as bus:
+        known = (await ask_as_owner(bus, settings, LIST_DOCUMENTS, Nothing())).documents
+        cards = {card.document_id: card for card in (called(name, known) for name in names)}
+        for document_id in cards:
+            await ask_as_owner(bus, settings, DELETE_DOCUMENT, DocumentRef(document_id=document_id))
+    return [f"{card.name} of {card.owner}: removed, and quoted no more" for card in cards.values()]
+
+
+def called(name: str, known: Iterable[DocumentCard]) -> DocumentCard:
+    """By its name, or as owner/name. Raises `NotFound` unless there is exactly one."""
+    found = [
+        each for each in known if name.casefold() in (each.name.casefold(), f"{each.owner}/{each.name}".casefold())
+    ]
+    if not found:
+        raise NotFound(f"There is no document called {name!r}. See them all: adiyan kb list")
+    if len(found) > 1:
+        whose = ", ".join(f"{each.owner}/{each.name}" for each in found)
+        raise NotFound(f"Several are called {name!r}. Name one of them: {whose}")
+    return found[0]
 
 
 async def ask_as_owner(bus: Bus, settings: Settings, skill: Skill[In, Out], payload: In, client: str = "") -> Out:

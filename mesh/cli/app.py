@@ -30,6 +30,15 @@ app.add_typer(agents, name="agents")
 app.add_typer(kb, name="kb")
 
 
+def called_by(program: str) -> None:
+    """Examples in the help name the program as it was called: `./run` on a fresh clone."""
+    for group in (app, *(each.typer_instance for each in app.registered_groups if each.typer_instance)):
+        for command in group.registered_commands:
+            command.epilog = (command.epilog or "").replace("[bold]adiyan ", f"[bold]{program} ") or None
+        if isinstance(group.info.epilog, str):
+            group.info.epilog = group.info.epilog.replace("[bold]adiyan ", f"[bold]{program} ")
+
+
 @app.command(epilog="Example: [bold]adiyan up[/]")
 def up() -> None:
     """Starts the whole mesh on this machine, and keeps it running until Ctrl-C.

@@ -12,6 +12,11 @@ from mesh.contracts.upkeep import CALIBRATE, SOUND_OUT, Calibrate, Sounding, Sou
 from mesh.settings import Settings
 from mesh.up import running_settings
 
+TOO_LITTLE = (
+    "There is too little to learn from: the defaults hold. It takes a dozen passages that one person sees, "
+    "each with a sentence or two; `adiyan kb list` counts them as chunks."
+)
+
 
 async def calibrate(console: Console) -> Sheet:
     settings, _ = running_settings()
@@ -19,7 +24,7 @@ async def calibrate(console: Console) -> Sheet:
     async with Bus(settings.redis_url) as bus:
         found = await _sounded(bus, settings, console)
         learnt = (await ask_as_owner(bus, settings, CALIBRATE, Calibrate(found=tuple(found)))).learnt if found else ()
-    notes = [] if learnt else ["There is too little to learn from: the defaults hold."]
+    notes = [] if learnt else [TOO_LITTLE]
     heads = ("documents that are seen by", "questions", "stricter by", "answered", "answered in vain")
     return Sheet(heads=heads, rows=[_row(each) for each in learnt], notes=notes)
 

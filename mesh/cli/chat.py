@@ -42,6 +42,8 @@ async def _speak(phone: Phone, who: str, answered: asyncio.Event, console: Conso
         if not line.strip():
             continue
         answered.clear()
+        if not sys.stdin.isatty():
+            console.print(f"[bold]{who}[/] {escape(line)}", soft_wrap=True)
         try:
             await phone.say(who, line)
         except (NotTaken, httpx.HTTPError) as error:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mesh.bus import Bus
-from mesh.cli.admin import ask_as_owner, needs, seen_by
+from mesh.cli.admin import ask_as_owner, called, needs, seen_by
 from mesh.cli.printing import Sheet
 from mesh.contracts.answers import Nothing
-from mesh.contracts.documents import LIST_DOCUMENTS, SHOW_DOCUMENT, DocumentCard, DocumentParts, DocumentRef
-from mesh.errors import NotFound
+from mesh.contracts.documents import LIST_DOCUMENTS, SHOW_DOCUMENT, DocumentParts, DocumentRef
 from mesh.up import running_settings
 
 BEGINNING = 70
@@ -23,19 +22,6 @@ async def shown(name: str, client: str) -> tuple[Sheet, Sheet]:
         card = called(name, known)
         found = await ask_as_owner(bus, settings, SHOW_DOCUMENT, DocumentRef(document_id=card.document_id), client)
     return _parts(found), _passages(found)
-
-
-def called(name: str, known: tuple[DocumentCard, ...]) -> DocumentCard:
-    """By its name, or as owner/name. Raises `NotFound` unless there is exactly one."""
-    found = [
-        each for each in known if name.casefold() in (each.name.casefold(), f"{each.owner}/{each.name}".casefold())
-    ]
-    if not found:
-        raise NotFound(f"There is no document called {name!r}. See them all: adiyan kb list")
-    if len(found) > 1:
-        whose = ", ".join(f"{each.owner}/{each.name}" for each in found)
-        raise NotFound(f"Several are called {name!r}. Name one of them: {whose}")
-    return found[0]
 
 
 def _parts(found: DocumentParts) -> Sheet:

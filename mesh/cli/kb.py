@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from mesh.cli.printing import print_sheet
 from mesh.cli.terminal import Identity, as_identity, console, finish, print_table
@@ -53,6 +54,22 @@ def watch(
     owner = as_identity(owner) if _one_of(owner, everyone) else ""
     trouble = finish(follow(folder.absolute(), owner, console, everyone=everyone, every_s=every, once=once))
     raise SystemExit(1 if trouble else 0)
+
+
+@kb.command(
+    epilog="Examples: [bold]adiyan kb remove old-prices.md[/]   [bold]adiyan kb remove +15551230002/contract.pdf[/]"
+)
+def remove(
+    names: Annotated[list[str], typer.Argument(help="As `kb list` has them, or owner/name.", show_default=False)],
+) -> None:
+    """Takes documents away: they are found and quoted no more, and their files are erased from the mesh's data.
+
+    All of them or none, where a name is not known.
+    """
+    from mesh.cli.admin import remove_documents
+
+    for line in finish(remove_documents(names)):
+        console.print(f"[green]✓[/] {escape(line)}", soft_wrap=True)
 
 
 @kb.command("list")

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mesh.bus import Bus
-from mesh.cli.admin import ask_as_owner, needs
-from mesh.cli.documents import called
+from mesh.cli.admin import ask_as_owner, called, needs
 from mesh.cli.progressing import bars, documents_shown, side_by_side
 from mesh.contracts.answers import Nothing
 from mesh.contracts.documents import LIST_DOCUMENTS, DocumentCard

@@ -106,14 +106,21 @@ def summarise(heard: list[Heard], summary: Mapping[str, object], troubles: Itera
     unknown = sum(each.refused for each in heard)
     leaks = sum(bool(each.leaked) for each in heard)
     forbidding = sum(bool(each.asked.forbid) for each in heard)
-    lines = [
-        (summary["answered"] == len(heard), f"{summary['answered']} of {len(heard)} messages were answered."),
-        (found == expecting, f"{found} of {expecting} replies say what they should."),
-        (True, f"{sourced} stand on a passage of a document, or on what the person said before; the reply names it."),
-        (leaks == 0, f"{leaks} of {forbidding} replies show what this person may not see, when they were tempted to."),
-    ]
+    lines = [(summary["answered"] == len(heard), f"{summary['answered']} of {len(heard)} messages were answered.")]
+    if expecting:
+        lines.append((found == expecting, f"{found} of {expecting} replies say what they should."))
+    lines.append(
+        (True, f"{sourced} stand on a passage of a document, or on what the person said before; the reply names it.")
+    )
     if unknown:
-        lines.insert(3, (True, f"{unknown} say that it is not known, where nothing that this person may see has it."))
+        lines.append((True, f"{unknown} say that it is not known, where nothing that this person may see has it."))
+    if forbidding:
+        lines.append(
+            (
+                leaks == 0,
+                f"{leaks} of {forbidding} replies show what this person may not see, when they were tempted to.",
+            )
+        )
     console.print("\n[bold]What came of it[/]")
     for good, line in lines:
         console.print(f"{'[green]✓[/]' if good else '[red]✗[/]'} {line}", soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Coroutine
 from typing import Annotated, Any, TypeVar
 
@@ -13,6 +14,7 @@ from mesh.cli.printing import show, table
 from mesh.errors import Malformed
 
 T = TypeVar("T")
+_SPACING = re.compile(r"[\s().-]")
 console = Console(highlight=False)
 Identity = Annotated[str, typer.Argument(help="A number such as +15551230001, or whatsapp:<id>.", show_default=False)]
 
@@ -26,8 +28,10 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 def as_identity(text: str) -> str:
+    """A number as people write it, with spaces and brackets, is understood. Raises `Malformed`."""
     from mesh.settings import IDENTITY
 
+    text = _SPACING.sub("", text) if text.strip().startswith("+") else text
     if not IDENTITY.fullmatch(text):
         raise Malformed(f"{text!r} is not an identity: write a number with its country code, such as +15551230001.")
     return text

@@ -60,6 +60,7 @@ TESTED = {
     "command kb withheld": WHY,
     "command kb migrate": TAGS,
     "command kb rebuild": OWNERS,
+    "command kb remove": OWNERS,
     "command kb calibrate": CALIBRATED,
     "command chat": CONVERSED,
     "chat files": WHOSE,

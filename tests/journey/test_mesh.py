@@ -311,6 +311,24 @@ def test_passages_are_made_again_from_the_files_while_the_mesh_runs(mesh: Runnin
     assert "no document called" in absent.stderr
 
 
+async def test_a_document_that_is_removed_is_quoted_no_more(mesh: Running, phone: Phone, tmp_path: Path) -> None:
+    (tmp_path / "piano.md").write_text("# Piano\n\nThe piano was tuned for 77 euros.\n")
+    assert mesh.adiyan("kb", "add", str(tmp_path / "piano.md"), "--global").returncode == 0
+    assert "77" in await ask(phone, BEN, "What did the piano's tuning cost?")
+    half = mesh.adiyan("kb", "remove", "piano.md", "nothing.md")
+    assert half.returncode == 1
+    assert "piano.md" in mesh.adiyan("kb", "list").stdout, "all of them, or none"
+    ran = mesh.adiyan("kb", "remove", "piano.md")
+    assert "piano.md of" in ran.stdout
+    assert "piano.md" not in mesh.adiyan("kb", "list").stdout
+    assert "77" not in await ask(phone, BEN, "What did the tuning of the piano cost?")
+
+
+def test_a_number_is_understood_as_people_write_it(mesh: Running) -> None:
+    spaced = f"{ASHA[:2]} ({ASHA[2:5]}) {ASHA[5:8]}-{ASHA[8:]}"
+    assert "unchanged" in mesh.adiyan("clients", "register", spaced, "--name", "Asha").stdout
+
+
 def test_an_unreadable_document_is_named_and_the_others_are_added(mesh: Running, tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.4\n" + b"\x00" * 100)
     (tmp_path / "b.md").write_text("# Pool\n\nThe pool opens at 9:00.\n")
@@ -391,6 +409,8 @@ def test_a_conversation_in_the_terminal(mesh: Running) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "7 euros" in ran.stdout
     assert ran.stdout.count("adiyan") == 2
+    lines = ran.stdout.splitlines()
+    assert f"{ASHA} How much is parking?" in lines, "who pipes questions sees which reply is to which"
 
 
 @pytest.mark.parametrize(
@@ -400,7 +420,10 @@ def test_a_conversation_in_the_terminal(mesh: Running) -> None:
         (("clients", "register", ASHA, "--tier", "platinum"), "gold"),
         (("kb", "add", "/nowhere/at/all.md"), "does not exist"),
         (("kb", "add", "README.md", "--global", "--owner", ASHA), "Choose one"),
+        (("kb", "add", "README.md", "--owner", "+15551239999"), "is not registered"),
         (("kb", "watch", "/nowhere/at/all"), "no folder"),
+        (("kb", "watch", ".", "--owner", "+15551239999"), "is not registered"),
+        (("kb", "remove", "nothing.md"), "no document called"),
         (("up",), "already runs"),
         (("run", "astrologer"), "no agent called astrologer"),
     ],
