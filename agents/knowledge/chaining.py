@@ -25,6 +25,9 @@ LATER = 0.5
 LONGEST_CELL = 6
 """Words of a table's cell that may be a name."""
 
+LONGEST = 300
+"""Characters of a question that is taken apart."""
+
 _TOKEN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’.-][\p{L}\p{M}\p{N}]+)*")
 _POSSESSIVE = regex.compile(r"['’]s?$")
 _TITLE = regex.compile(r"^(?:(?:Dr|Prof|Mr|Mrs|Ms|Mx|Sr|Sra|Srta|Dra|Herr|Frau|Hr|Fr|Mme|M|Mlle|Dona|Dom)\.? )+")
@@ -34,8 +37,9 @@ _NO_NAME = regex.compile(
     r"The|A|An|Our|Your|My|This|That|These|Those|It|Its|He|His|She|Her|They|Their|We|You|I|In|On|At|For|From|With|By|To"
     r"|If|When|Where|Who|What|As|And|But|Or|No|Not|Yes|Also|Only|All|Both|Each|Every|Some|Many|Most|Such|Other|Another"
     r"|There|Here|Then|Thus|Therefore|However|Moreover|Additionally|Currently|Although|Though|While|Whereas|Because|Since"
-    r"|Even|Despite|During|After|Before|Under|Over|Until|Following|According|Founded|Based|Located|Please|El|La|Los|Las|Un|Una|Nuestr[oa]s?|Su|Der|Die|Das|Ein|Eine|Unser|Unsere|Er|Sie|Es|Le|Les"
-    r"|Notre|Nos|Il|Elle|O|Os|As|Nosso|Nossa|Ele|Ela"
+    r"|Even|Despite|During|After|Before|Under|Over|Until|Following|According|Founded|Based|Located|Please|El|La|Los|Las"
+    r"|Un|Una|Nuestr[oa]s?|Su|Der|Die|Das|Ein|Eine|Unser|Unsere|Er|Sie|Es|Le|Les|Notre|Nos|Il|Elle|O|Os|As|Nosso|Nossa"
+    r"|Ele|Ela"
     rf"|(?i:{CALENDAR})"
 )
 _NAMING = regex.compile(r"\p{L}[^@:/€$£\d]*(?:\d+[^@:/€$£\d]{0,2})?")
@@ -43,7 +47,8 @@ _NAMING = regex.compile(r"\p{L}[^@:/€$£\d]*(?:\d+[^@:/€$£\d]{0,2})?")
 _PRONOUN = regex.compile(r"He|She|They|It|Él|Ella|Er|Sie|Es|Il|Elle|Ele|Ela")
 
 _ARTICLE = regex.compile(
-    r"(?:\b(?:(?<=\b(?:does|did|do|is|was|of|with|for|by|can|from|to)\s)that|the|an?|this|our|your|their|its|his|her|my|el|las?|los|una?|der|die|das|den|dem|les?|os?)\s+)+$",
+    r"(?:\b(?:(?<=\b(?:does|did|do|is|was|of|with|for|by|can|from|to)\s)that|the|an?|this|our|your|their|its|his|her|my"
+    r"|el|las?|los|una?|der|die|das|den|dem|les?|os?)\s+)+$",
     regex.IGNORECASE,
 )
 _POSSESSED = regex.compile(
@@ -139,6 +144,8 @@ def steps(question: str, candidates: Sequence[Candidate]) -> list[Step]:
     Args:
         candidates: best first.
     """
+    if len(question) > LONGEST:
+        return []
     asked = _Asked(question)
     found: dict[str, tuple[float, Step]] = {}
     for place, passage in enumerate(candidates[:SOURCES]):

@@ -1,6 +1,8 @@
 """What a question becomes when a passage names who or what it describes."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from agents.knowledge.chaining import steps
 from agents.knowledge.units import Candidate
@@ -90,3 +92,21 @@ def test_nothing_is_put_in_the_place_of_what_is_not_named(question: str, passage
 
 def test_passages_beyond_the_first_few_are_not_read() -> None:
     assert again("How much does the largest boat cost?", *["The harbour is closed."] * 4, BOATS) == []
+
+
+def test_a_message_that_is_long_is_not_taken_apart() -> None:
+    assert again("Hello! " * 60 + "How much does the largest boat cost?", BOATS) == []
+
+
+WORDS = st.sampled_from(
+    ["the", "of", "who", "boat", "Boat", "Ida Holm", "is", "'s", "(", ")", ",", ".", "?", "|", "\n", "she"]
+)
+WRITTEN = st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=20).map(" ".join))
+
+
+@given(WRITTEN, WRITTEN)
+@example("Who is the boat's (who", "She is the boat. She")
+def test_whatever_is_written_is_taken_apart_or_left_alone(question: str, passage: str) -> None:
+    for asked in again(question, passage):
+        assert asked != question
+        assert len(asked) < len(question) + len(passage) + 1
