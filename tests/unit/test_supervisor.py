@@ -33,7 +33,10 @@ async def until(condition: Callable[[], bool], within_s: float = 15.0) -> None:
 
 
 def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 async def test_leaving_ends_every_child(tmp_path: Path) -> None:
