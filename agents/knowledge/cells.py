@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import regex
+
 from agents.knowledge.likeness import alike
 from agents.knowledge.units import Unit
 from agents.knowledge.wishes import Wish
 from mesh.text import content_words
+
+_MINUTES = regex.compile(r"(\d)\s?min\b\.?", regex.IGNORECASE)
 
 
 def named_row(subject: Collection[str], chosen: Unit, units: Sequence[Unit]) -> Unit:
@@ -49,5 +53,5 @@ def _has(column: str, term: str) -> bool:
 
 
 def _is_of_kind(column: str, wish: Wish, rows: Sequence[Unit]) -> bool:
-    cells = [cell for row in rows for name, cell in row.cells if name == column]
+    cells = [_MINUTES.sub(r"\1 minutes", cell) for row in rows for name, cell in row.cells if name == column]
     return 2 * sum(wish.met(cell) > 0 for cell in cells) > len(cells)

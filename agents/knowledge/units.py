@@ -100,6 +100,11 @@ SHORT_LINE = 60
 _GAP = regex.compile(r"(?<=\S)[^\S\n]{3,}(?=\S)")
 """Between the columns of a table that is set with spaces."""
 _PRICED = regex.compile(r"\p{Sc}\s?\d|\d\s?\p{Sc}")
+_SIGNED = regex.compile(
+    r"(?:(?:kind|best|warm) regards|(?:yours )?(?:sincerely|faithfully|truly)|cheers|saludos|atentamente"
+    r"|(?:mit )?(?:freundlichen?|viele|liebe|beste) gr(?:ü|ue)(?:ß|ss)en?|cordialement|atenciosamente|abraços)",
+    regex.IGNORECASE,
+)
 _BLANK_LINE = regex.compile(r"\n[^\S\n]*\n")
 
 
@@ -163,6 +168,8 @@ def _is_label(text: str, line: Span, above: Span | None, below: Span | None) -> 
         return True
     if written[-1] in ".,!?।。" or ":" in written or below.kind == "row" or days_in(written):
         return False  # "Dear Mrs. Achebe," and "Mon closed" name nothing
+    if _SIGNED.fullmatch(written):
+        return False
     if digits:  # "Clay, 10 kg bag" above what each of them costs
         return not _PRICED.search(written) and bool(_PRICED.search(below.of(text))) and _label_apart(text, above, line)
     return _stands_alone(text, above, line) and (above is None or not _stands_alone(text, line, below))

@@ -290,7 +290,7 @@ async def test_a_telephone_number_that_is_not_there_is_not_answered() -> None:
 NOTHING_ELSE = -2
 """What is there is not what was asked for, and nothing else would do: the least that `Evidence.wanted` can be."""
 RENTAL = "| Bike | Per day | Deposit | Takes |\n|---|---|---|---|\n"
-RENTAL += "| City bike | 11 | 50 | one day |\n| Cargo bike | 38 | | |\n| Tandem | 28 | 100 | two days |\n"
+RENTAL += "| City bike | 11 | 50 | 40 min |\n| Cargo bike | 38 | | |\n| Tandem | 28 | 100 | 90 min |\n"
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ async def test_a_line_of_days_and_times_says_when_it_is_open() -> None:
     assert "Opening" not in found.shown, "it is understood so, and not said by the document"
 
 
-@pytest.mark.parametrize("line", ["Dear Mrs. Achebe,", "Mon closed"])
+@pytest.mark.parametrize("line", ["Dear Mrs. Achebe,", "Mon closed", "Kind regards", "Mit freundlichen Grüßen"])
 def test_what_names_nothing_is_no_title(line: str) -> None:
     units = units_of(Candidate("1", f"{line}\nThe instalment is 95 pounds. It is due in October."))
     assert units[0].text == line
