@@ -327,6 +327,12 @@ async def test_what_has_no_price_does_not_say_what_something_costs(said: str, pr
     assert (found.evidence.wanted == NOTHING_ELSE) is not priced
 
 
+async def test_whether_something_is_in_the_fee_asks_for_no_amount() -> None:
+    said = "The fee is for the whole term; the book is not in it."
+    assert (await ask("Is the book included in the fee?", said)).evidence.wanted == 0
+    assert (await ask("What is the fee for the book?", said)).evidence.wanted < 0
+
+
 async def test_a_line_of_days_and_times_says_when_it_is_open() -> None:
     hours = "Mon closed\nTue-Fri 8.30 - 17.30\nSat 9.00 - 16.00"
     text = f"SPOKE & CHAIN\nHavenstraat 8\n\n{hours}\n\nLunch: the shop stays open." + f"\n\n{'We are nice. ' * 30}"
