@@ -91,15 +91,14 @@ async def extracts(
     found = []
     for passage_id, i in best.items():
         everything = units_of(units[i].passage)
-        i = units.index(named_row(asked.subject, units[i], units))
-        told = quoted(asked, units[i], everything, rated)
+        unit = named_row(asked.subject, units[i], everything)
+        i = units.index(unit) if unit in units else i  # else it is judged by the likeness of its neighbour
+        told = quoted(asked, unit, everything, rated)
         quotation = joined(told)
         rivals = [ratings[j] for key, j in best.items() if key != passage_id]
         lead = max(-MOST_LEAD, min(MOST_LEAD, ratings[i] - max(rivals))) if rivals else 0.0
-        evidence = asked.evidence(units[i], cosines[i], quotation, lead, everything)
-        found.append(
-            Extract(quotation, passage_id, judgement.confidence(evidence), evidence, shown(told), units[i].text)
-        )
+        evidence = asked.evidence(unit, cosines[i], quotation, lead, everything)
+        found.append(Extract(quotation, passage_id, judgement.confidence(evidence), evidence, shown(told), unit.text))
     return sorted(found, key=lambda each: -each.confidence)
 
 
@@ -203,7 +202,8 @@ class Question:
     def evidence(self, unit: Unit, cosine: float, quotation: str, lead: float, everything: Sequence[Unit]) -> Evidence:
         around = f"{unit.passage.context}\n{unit.label}\n{quotation}"
         titled = "\n".join([unit.label or next(reversed(unit.passage.heading_path), ""), quotation])
-        met = self.met(unit.text if self.wish and self.wish.only and unit.kind in ("item", "row") else titled)
+        alone = self.wish and self.wish.only and (unit.own_line or unit.kind in ("item", "row"))
+        met = self.met(unit.text if alone else titled)
         empty = is_empty(self.subject, self.wish, unit, everything)
         unpriced = not unit.cells and is_unpriced(self.text, titled)  # a table's prices have no currency, often
         if empty or unpriced or of_another_kind(self.text, around):

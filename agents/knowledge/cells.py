@@ -18,7 +18,8 @@ def named_row(subject: Collection[str], chosen: Unit, units: Sequence[Unit]) -> 
     """Of the table that was chosen from, the one row whose name has words of the question that no other has; the
     `chosen` one where there is none such, or several."""
     rows = _rows(chosen, units)
-    named = [row for row in rows if any(alike(term, _own(row, rows)) for term in subject)]
+    columns = frozenset(content_words(" ".join(column for row in rows for column, _ in row.cells)))
+    named = [row for row in rows if any(alike(term, _own(row, rows)) for term in subject if not alike(term, columns))]
     return named[0] if len(named) == 1 else chosen
 
 
@@ -31,7 +32,7 @@ def is_empty(subject: Collection[str], wish: Wish | None, row: Unit, units: Sequ
     title = frozenset(content_words(row.cells[0][1])) if row.cells else frozenset()
     asked = {column for column in columns if any(alike(term, title) == 0 and _has(column, term) for term in subject)}
     if not asked and wish and wish.met(row.text) <= 0:
-        asked = {column for column in columns if _is_of_kind(column, wish, rows)}
+        asked = {column for column in columns if wish.question.search(column) or _is_of_kind(column, wish, rows)}
     return bool(asked) and not asked & filled
 
 

@@ -73,9 +73,23 @@ _GOES_ON = regex.compile(
 _RELATED = regex.compile(r"\b(?:who|that|which|whose|for|que|quien|qui|quem)\b", regex.IGNORECASE)
 _WHO_DOES = regex.compile(
     r"(?:\b(?:the|an?|some|your|our)\s+(?:\p{L}+\s+){0,2}?)?"
-    r"\b(?!(?:of|on|in|at|by|for|with|to|from|and|or|is|are|say|know|think|me)\b)\p{L}+\s+who\s+(?:\p{L}+\s+){0,2}$",
+    r"\b(?:(?!(?:of|on|in|at|by|for|with|to|from|and|or|is|are|say|know|think|me)\b)\p{L}+\s+(?:(?:with|to|from)\s+)?whom?"
+    r"|(?:leader|head|teacher|coach|trainer|instructor|guide|driver|organi[sz]er|host|speaker|author|person|man|woman|lady"
+    r"|colleague)\s+(?:of|for))\s+(?:\p{L}+\s+){0,2}$",
     regex.IGNORECASE,
 )
+"""Who it is that does something: "the person who | does the refunds", "the leader of the | remembrance walk"."""
+_AGENT = regex.compile(
+    r"\b(?:by|with|from|ask|contact|see|call|von|mit|bei|por|con|par|avec|com)\s+$", regex.IGNORECASE
+)
+_LED = regex.compile(r"(?:\p{L}+ )?(?:by|with|von|mit|bei|por|con|par|avec|com) \p{Lu}", regex.IGNORECASE)
+"""What stands under a heading that says of what: "Led by Sunita."."""
+_PEOPLE = regex.compile(
+    r"\b(?:who|by|with|leader|teacher|coach|trainer|instructor|guide|driver|contact|person|staff|host|responsible|qui[eé]n"
+    r"|profesor[a]?|wer|leitung|lehrer(?:in)?|qui|quem)\b",
+    regex.IGNORECASE,
+)
+"""What a column of people's names is called."""
 _LINK = regex.compile(
     r"(?:\s*[,:=–—(-]\s*|\s+(?:\p{L}{1,12}\s+)?"
     r"(?:is|are|was|were|called|named|by|es|son|era|fue|llamad[oa]s?|por|ist|sind|war|hei(?:ß|ss)t|von|est|sont|par|é"
@@ -182,7 +196,10 @@ class _Asked:
         here = [alike(term, own) > 0 for _, _, term in self.tokens]
         said = [each or alike(term, around) > 0 for each, (_, _, term) in zip(here, self.tokens, strict=True)]
         for first, last in _runs(said):
-            if not any(here[first : last + 1]) or not self._describes(first, last):
+            does = _WHO_DOES.search(self.text, 0, self.tokens[first][0])
+            if not (any(here[first : last + 1]) or (does and _LED.match(unit.text))) or not self._describes(
+                first, last
+            ):
                 continue
             described = frozenset(term for _, _, term in self.tokens[first : last + 1])
             start, end = self._span(first, last)
@@ -194,7 +211,8 @@ class _Asked:
             if left <= _CALLED and (self.wish in (None, WHO) or self.wish.met(unit.text) > 0):
                 continue  # all of it is said here
             related = _RELATED.search(self.text, start, end)
-            for name in _names(unit, above, described, related=related.group().casefold() if related else ""):
+            told = "who" if does else related.group().casefold() if related else ""
+            for name in _names(unit, above, described, related=told):
                 if not frozenset(content_words(name)) <= self.terms:
                     question = f"{self.text[:start]}{name}{self.text[end:]}"
                     yield Step(unit, name, question, described, left, self.wish)
@@ -238,7 +256,8 @@ def _names(unit: Unit, above: Unit | None, described: frozenset[str], *, related
     that), also its subject. Of a row, the cells whose column is what is described."""
     if unit.cells:
         for column, cell in unit.cells:
-            if _tells(column, described) and len(cell.split()) <= LONGEST_CELL and _NAMING.fullmatch(cell):
+            is_it = _tells(column, described) or (related == "who" and _PEOPLE.search(column))
+            if is_it and len(cell.split()) <= LONGEST_CELL and _NAMING.fullmatch(cell):
                 yield cell
         return
     text, tokens = unit.text, list(_TOKEN.finditer(unit.text))
@@ -250,6 +269,7 @@ def _names(unit: Unit, above: Unit | None, described: frozenset[str], *, related
         after = min((mark for mark in marks if mark >= end), default=None)
         if (
             (after is not None and start <= 1 and (related == "who" or (related and end - start > 1)))
+            or (related == "who" and _AGENT.search(text, 0, tokens[start].start()))
             or (before is not None and _ends_at(text, tokens, end) and _is_it(text, tokens[before], tokens[start]))
             or (after is not None and _LINK.fullmatch(text, tokens[end - 1].end(), tokens[after].start()))
         ):

@@ -149,6 +149,8 @@ def _priced(asked: Asked, chosen: Unit, listed: Sequence[Unit]) -> list[Unit]:
         return []
     best = asked.coverage(chosen.terms) or 0.0
     kept = [unit for unit in listed if best and (asked.coverage(unit.terms) or 0.0) >= best - 1e-9]
+    if len(kept) > 1 and len(joined(listed)) <= QUOTATION:
+        return []  # several fit: what is left out could be what applies
     return kept if chosen in kept and len(kept) < len(listed) else []
 
 

@@ -48,6 +48,12 @@ _MONEY = (
     r"|\bfree\b|\bgr[aá]tis\b|\bgratuit[aeos]*\b|\bkostenlos\b"
     r"|\bno (?:extra )?(?:charge|cost)|\bwaived\b|रुपये|रुपए|मुफ़?्त|निःशुल्क"
 )
+_AGE = (
+    r"\d[- ]years?\b|\byears? old\b|\bage[ds]?\b|\b(?:1[4-9]|20)\d\d\b(?! \d)|\bcentur(?:y|ies)\b"
+    r"|\b(?:over|under|from|at least|above|below|older than|younger than) \d{1,3}\b(?! \d)"
+    r"|\b\d{1,3} (?:and|or|to|years) (?:over|older|above|up|under|younger|below)\b|\b\d\d?\+"
+    r"|\d a[nñ]os\b|\bedad\b|\d jahren?\b|\balter\b|\d ans\b|[aâ]ge\b|\d anos\b|\bidade\b|\d (?:साल|वर्ष)|उम्र|आयु"
+)
 _TIME = (
     r"\d{1,2}[:.h]\d\d|\d\s?(?:am|pm|a\.m|p\.m)\b|\b\d{4}\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
     r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b"
@@ -166,7 +172,13 @@ WISHES = (
         _TIME,
     ),
     Wish(
-        rf"\bhow (?:far|old|heavy|big|large|tall|high)\b|\b(?:how many|cu[aá]nt[oa]s?) (?=(?:{_MEASURE})\b)"
+        r"\bhow old\b|\bwhat age\b|\bqu[eé] edad\b|\bcu[aá]ntos a[nñ]os tienen?\b|\bwie alt\b|\bquel [aâ]ge\b"
+        r"|\bque idade\b",
+        _AGE,
+        only=True,
+    ),
+    Wish(
+        rf"\bhow (?:far|heavy|big|large|tall|high)\b|\b(?:how many|cu[aá]nt[oa]s?) (?=(?:{_MEASURE})\b)"
         r"|\bpercent(?:age)?\b",
         rf"\d|\b(?:{_NUMBER_WORD})\b|एक|दो|तीन|चार|पाँच|पांच|छह|सात|आठ|दस",
     ),
@@ -185,8 +197,35 @@ _KIND = regex.compile(rf"\b(?P<which>{_NUMBER_WORD}|\d+)-(?P<of>\p{{L}}{{4,}})\b
 _GRADE = regex.compile(r"\b(?P<letters>\p{Lu}{1,3})(?P<digits>\d{1,2})\b")
 
 
+_OF_THE = (
+    r"\b(?:the|an?|any|your|our|el|la|un[ao]?|su|die|das|der|eine?|ihre?|le|les|une?|votre|o|a|uma?)\s(?:\p{L}+\s)?"
+)
+_KINDS = tuple(
+    (regex.compile(_OF_THE + rf"(?:{asked})\b", regex.IGNORECASE), regex.compile(seen, regex.IGNORECASE))
+    for asked, seen in (
+        (
+            "deposit|down payment|dep[oó]sito|fianza|anzahlung|kaution|acompte|caution",
+            r"deposit|down payment|\badvance|up ?front|prepa(?:y|id)|dep[oó]sito|fianza|se[nñ]al|anzahlung|kaution"
+            r"|voraus|acompte|caution|avance|sinal|adiant|अग्रिम|जमा",
+        ),
+        (
+            "discount|descuento|rabatt|erm[aä](?:ß|ss)igung|remise|r[eé]duction|desconto",
+            r"discount|reduc|cheaper|less\b|\boff\b|free|half|descuento|rebaja|rabatt|erm[aä](?:ß|ss)igt?|remise|desconto|छूट",
+        ),
+        (
+            "guarantee|warranty|garant[ií]a|garantie",
+            r"guarant|warrant|garant|\bput it right\b|repaired? free|free repair|वारंटी|गारंटी",
+        ),
+    )
+)
+"""Kinds of sums and terms that a price or a time of the same thing is not: how they are asked for, and how said."""
+
+
 def of_another_kind(question: str, said: str) -> bool:
-    """Whether a four-bedroom house is asked for and only a three-bedroom one is spoken of, or C1 and only B2."""
+    """Whether a four-bedroom house is asked for and only a three-bedroom one is spoken of, or C1 and only B2, or the
+    deposit and only the price."""
+    if any(asked.search(question) and not seen.search(said) for asked, seen in _KINDS):
+        return True
     plain = said.casefold()
     for kind in _KIND.finditer(question):
         others = regex.search(rf"\b(?:{_NUMBER_WORD}|\d+)-{kind['of']}", plain, regex.IGNORECASE)

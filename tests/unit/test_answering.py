@@ -270,6 +270,11 @@ def test_a_text_in_another_language_can_answer_without_a_word_in_common() -> Non
         ("How much is the C1 exam?", "The B2 exam costs 195.", True),
         ("How much is the C1 exam?", "The C1 exam costs 215, B2 195.", False),
         ("a two-hour tour?", "The tour costs 20.", False),
+        ("How much is the deposit for the hearse?", "Horse-drawn hearse: 1,150", True),
+        ("How much is the deposit for an implant?", "For implants we ask for half in advance.", False),
+        ("¿Cuánto es el depósito?", "The deposit is 250 euros.", False),
+        ("How long is the guarantee on fillings?", "A filling takes 30 minutes.", True),
+        ("Where can I deposit my bag?", "Bags go behind the desk.", False),
     ],
 )
 def test_what_is_of_another_kind_is_not_the_answer(question: str, said: str, another: bool) -> None:
@@ -325,6 +330,43 @@ async def test_an_e_mail_address_of_another_in_a_list_is_not_theirs() -> None:
 async def test_what_has_no_price_does_not_say_what_something_costs(said: str, priced: bool) -> None:
     found = await ask("What does Fiona charge for a private lesson?", said)
     assert (found.evidence.wanted == NOTHING_ELSE) is not priced
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ("Geraldine Frost is the manager. Her number is 01632 960 701.", False),
+        ("Geraldine Frost is 58 years old.", True),
+        ("Geraldine Frost was born in 1967.", True),
+    ],
+)
+async def test_a_number_of_any_kind_is_no_age(said: str, says: bool) -> None:
+    assert ((await ask("How old is Geraldine Frost?", said)).evidence.wanted > 0) is says
+
+
+async def test_from_what_age_on_is_an_age() -> None:
+    said = "A tandem is rented to persons of 18 and over only."
+    assert (await ask("How old must I be to rent a tandem?", said)).evidence.wanted == 1
+
+
+@pytest.mark.parametrize("price", ["| Water lily | | 12 |", "| Water lily | | |"])
+async def test_a_price_without_a_currency_is_a_price_by_its_column(price: str) -> None:
+    table = f"| Plant | Price | Stock |\n|---|---|---|\n| Hop | 8.50 | 3 |\n| Fern | 6.00 | 9 |\n{price}\n"
+    assert (await ask("What does a water lily cost?", table)).evidence.wanted == NOTHING_ELSE
+    assert (await ask("What does a hop cost?", table)).evidence.wanted > NOTHING_ELSE
+
+
+async def test_the_row_is_told_by_its_name_and_not_by_the_name_of_a_column() -> None:
+    table = "| Item | Adult | Child |\n|---|---|---|\n| Monthly pass | 58 | 35 |\n"
+    table += "| Annual pass | 495 | |\n| Party for children | | 9 |\n"
+    found = await ask("What does an annual pass cost for a child?", table)
+    assert "Annual" in found.quotation
+    assert found.evidence.wanted == NOTHING_ELSE
+
+
+async def test_of_a_list_with_several_that_fit_nothing_is_left_out() -> None:
+    delivery = "Delivery:\n- up to 5 miles: £6\n- 5 to 15 miles: £14\n- further: not possible\n- 2 miles by bike: £3\n"
+    assert "not possible" in (await ask("How much is delivery for 20 miles?", delivery)).quotation
 
 
 async def test_whether_something_is_in_the_fee_asks_for_no_amount() -> None:

@@ -51,6 +51,26 @@ def again(question: str, *passages: str | Candidate) -> list[str]:
             "The hygienist Maria Lopez is here on Mondays.",
             "What languages does Maria Lopez speak?",
         ),
+        (
+            "On which days does the leader of the remembrance walk work?",
+            "The remembrance walk in November is led by Alan and starts at the weir.",
+            "On which days does Alan work?",
+        ),
+        (
+            "In which room is the person with whom instalments can be agreed?",
+            "Instalments can be agreed with Miriam, over at most twelve months.",
+            "In which room is Miriam?",
+        ),
+        (
+            "What is the phone number of the person who leads the hanging baskets workshop?",
+            "| Workshop | With | Price |\n|---|---|---|\n| Hanging baskets | Rob | 20 |\n| Orchids | Yuki | 15 |\n",
+            "What is the phone number of Rob?",
+        ),
+        (
+            "Which telephone number has the leader of the bereavement group?",
+            Candidate("1", "It meets on the first Thursday. Led by Sunita.", heading_path=("Bereavement group",)),
+            "Which telephone number has Sunita?",
+        ),
         ("¿Cuánto cuesta el barco más grande?", "El barco más grande es el Albatros.", "¿Cuánto cuesta Albatros?"),
         ("Was kostet das größte Boot?", "Das größte Boot ist die Albatros.", "Was kostet Albatros?"),
     ],
