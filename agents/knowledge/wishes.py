@@ -43,7 +43,9 @@ _CURRENCY = (
 )
 _MONEY = (
     rf"\p{{Sc}}\s?\d|\b(?:{_CURRENCY})\.?\s?\d"
-    rf"|\d[\d.,]*\s?(?:\p{{Sc}}|%|(?:{_CURRENCY})\b|(?:dollar|euro|pound|rupee|peso|cent|franc|kron(?:or|er|e))s?\b"
+    rf"|\d[\d.,]*\s?(?:\p{{Sc}}|%|(?:{_CURRENCY})\b|(?:dollar|euro|pound|rupee|peso|cent|franc|kron(?:or|er|e)|zloty"
+    r"|crown|forint|lira|lei|leu|ruble|yen|yuan|won|baht|ringgit|rand|shilling|dirham|riyal|dinar|shekel|naira|reais?"
+    r"|sole?|buck|quid)s?\b"
     r"|p\b|pence\b)"
     r"|\bfree\b|\bgr[aá]tis\b|\bgratuit[aeos]*\b|\bkostenlos\b"
     r"|\bno (?:extra )?(?:charge|cost)|\bwaived\b|रुपये|रुपए|मुफ़?्त|निःशुल्क"
@@ -116,9 +118,12 @@ _AS_GOOD = regex.compile(
 )
 
 
-def is_unpriced(question: str, said: str) -> bool:
-    """Whether an amount of money is asked for, and a sentence has none, nor what would do for one."""
-    return bool(_PRICED.search(question)) and PRICE.met(said) <= 0 and not _AS_GOOD.search(said)
+def is_unpriced(question: str, said: str, around: str) -> bool:
+    """Whether an amount of money is asked for, and a sentence has no number, and nothing around it an amount, nor what
+    would do for one."""
+    if not _PRICED.search(question) or any(character.isdecimal() for character in said):
+        return False
+    return PRICE.met(around) <= 0 and not _AS_GOOD.search(around)
 
 
 WHO = Wish(r"\bwho(?:se|m)?\b|\bqui[eé]n(?:es)?\b|कौन|किसने|किसका", _NAME, cased=True)

@@ -325,6 +325,7 @@ async def test_an_e_mail_address_of_another_in_a_list_is_not_theirs() -> None:
         ("Fiona gives a private lesson on Tuesdays.", False),
         ("For a private lesson with Fiona we ask for half in advance.", True),
         ("A private lesson with Fiona is 40 euros.", True),
+        ("A private lesson with Fiona is 40 galleons.", True),
     ],
 )
 async def test_what_has_no_price_does_not_say_what_something_costs(said: str, priced: bool) -> None:
