@@ -205,7 +205,7 @@ class Question:
         alone = self.wish and self.wish.only and (unit.own_line or unit.kind in ("item", "row"))
         met = self.met(unit.text if alone else titled)
         empty = is_empty(self.subject, self.wish, unit, everything)
-        unpriced = is_unpriced(self.text, f"{unit.label}\n{unit.text}", titled)
+        unpriced = not unit.cells and is_unpriced(self.text, f"{unit.label}\n{unit.text}", titled)
         if empty or unpriced or of_another_kind(self.text, around):
             met = -2
         near = unit.terms | unit.around

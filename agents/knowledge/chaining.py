@@ -25,6 +25,8 @@ LATER = 0.5
 LONGEST_CELL = 6
 """Words of a table's cell that may be a name."""
 
+MORE = 4
+"""Words of a sentence that hardly does more than name something, besides its name and what the question says of it."""
 LONGEST = 300
 """Characters of a question that is taken apart."""
 
@@ -116,15 +118,18 @@ class Step:
     """Its other terms."""
     wish: Wish | None = field(default=None, repr=False)
 
-    @property
-    def is_all(self) -> bool:
-        """Whether the sentence does nothing but name what is described."""
-        return bool(self.unit.cells) or not self._met(self.unit.text)
+    def is_all_of(self, extract: Extract, passage: Candidate) -> bool:
+        """Whether an answer is no more than this sentence, or not about what is described; of a sentence that hardly
+        does more than name it."""
+        if not self.unit.cells:
+            more = frozenset(content_words(self.unit.text)) - self.described - frozenset(words(self.name))
+            if len(more) > MORE or self._met(self.unit.text):
+                return False
+        return extract.said == self.unit.text or not self.described <= _quoted(extract, passage)
 
     def says_more(self, extract: Extract, passage: Candidate) -> bool:
         """Whether an answer that speaks of what is described says more of what is asked than the sentence does."""
-        quoted = frozenset(words(f"{passage.context}\n{extract.quotation}"))
-        if not self.described <= quoted:
+        if not self.described <= _quoted(extract, passage):
             return False
         if self.left and _share(self.left, frozenset(words(extract.quotation))) == 1:
             return True
@@ -146,6 +151,10 @@ class Step:
 
     def _met(self, text: str) -> bool:
         return self.wish is not None and self.wish.met(text) > 0
+
+
+def _quoted(extract: Extract, passage: Candidate) -> frozenset[str]:
+    return frozenset(words(f"{passage.context}\n{extract.quotation}"))
 
 
 def _share(terms: frozenset[str], said: frozenset[str]) -> float:

@@ -22,6 +22,8 @@ NEARLY_ANSWERS = 0.4
 MOST_ALIKE = 3
 FURTHER = 2
 """Steps: the skipper of the largest boat takes two."""
+IN_STEPS = 0.75
+"""The confidence, at most, of what two sentences say together."""
 DESCRIBED = 0.45
 """The confidence, at most, of a sentence that only names what the question describes."""
 
@@ -125,12 +127,14 @@ async def _opened(question: str, chosen: Sequence[Tried], reader: Reader, furthe
         after = await _opened(step.question, again, reader, further - 1) if further > 1 else None
         if after is None:
             after = Replied(tuple(each.extract for each in again if step.answered(each.extract, each.passage)))
-        if after.extracts:
-            last = after.extracts[-1]
-            named = replace(last, quotation=step.unit.text, passage_id=step.unit.passage.id, shown=shown([step.unit]))
-            first = () if last.said == step.unit.text else (named,)
-            return Replied(_distinct([*first, *after.extracts]), (), last.confidence)
-    if chosen and any(step.is_all and chosen[0].extract.said == step.unit.text for step in ways):
+        if not after.extracts:
+            continue
+        last = after.extracts[-1]
+        if last.said == step.unit.text:
+            return None  # it says both who it is and what is asked
+        named = replace(last, quotation=step.unit.text, passage_id=step.unit.passage.id, shown=shown([step.unit]))
+        return Replied(_distinct([named, *after.extracts]), (), min(IN_STEPS, last.confidence))
+    if chosen and any(step.is_all_of(chosen[0].extract, chosen[0].passage) for step in ways):
         return Replied(confidence=min(DESCRIBED, chosen[0].extract.confidence))
     return None
 

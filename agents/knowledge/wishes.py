@@ -118,10 +118,18 @@ _AS_GOOD = regex.compile(
 )
 
 
+_SUM = regex.compile(
+    rf"(?<![\d:.])\d[\d.,]*\s(?!(?:{_MEASURE}|a\.?m|p\.?m|and|for|from|until|people|persons|guests|children|adults|who)\b)"
+    r"\p{L}{3,}",
+    regex.IGNORECASE,
+)
+"""An amount of what may be a currency."""
+
+
 def is_unpriced(question: str, said: str, around: str) -> bool:
-    """Whether an amount of money is asked for, and a sentence has no number, and nothing around it an amount, nor what
-    would do for one."""
-    if not _PRICED.search(question) or any(character.isdecimal() for character in said):
+    """Whether an amount of money is asked for, and a sentence has none, nor what is around it, nor what would do for
+    one."""
+    if not _PRICED.search(question) or _SUM.search(said):
         return False
     return PRICE.met(around) <= 0 and not _AS_GOOD.search(around)
 
