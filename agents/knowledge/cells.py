@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import regex
@@ -19,7 +20,11 @@ def named_row(subject: Collection[str], chosen: Unit, units: Sequence[Unit]) -> 
     `chosen` one where there is none such, or several."""
     rows = _rows(chosen, units)
     columns = frozenset(content_words(" ".join(column for row in rows for column, _ in row.cells)))
-    named = [row for row in rows if any(alike(term, _own(row, rows)) for term in subject if not alike(term, columns))]
+    asked = [term for term in subject if not alike(term, columns)]
+    names = [frozenset(content_words(row.cells[0][1])) for row in rows]
+    often = Counter(term for name in names for term in name)
+    own = [frozenset(term for term in name if often[term] == 1) for name in names]
+    named = [row for row, its in zip(rows, own, strict=True) if any(alike(term, its) for term in asked)]
     return named[0] if len(named) == 1 else chosen
 
 
@@ -42,11 +47,6 @@ def _rows(chosen: Unit, units: Sequence[Unit]) -> list[Unit]:
     return [
         unit for unit in units if unit.cells and unit.group == chosen.group and unit.passage.id == chosen.passage.id
     ]
-
-
-def _own(row: Unit, rows: Sequence[Unit]) -> frozenset[str]:
-    others = " ".join(other.cells[0][1] for other in rows if other is not row)
-    return frozenset(content_words(row.cells[0][1])) - frozenset(content_words(others))
 
 
 def _has(column: str, term: str) -> bool:
