@@ -25,7 +25,7 @@ from agents.knowledge.likeness import alike
 from agents.knowledge.quoting import joined, quoted, shown
 from agents.knowledge.ranking import spread
 from agents.knowledge.units import Candidate, Unit, units_of
-from agents.knowledge.wishes import PRICE, WISHES, is_unpriced, of_another_kind
+from agents.knowledge.wishes import is_unpriced, of_another_kind, wish_of
 from mesh.questions import is_personal
 from mesh.text import content_words, language, words
 
@@ -114,7 +114,6 @@ _WRITTEN = regex.compile(r"[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}]+)?")
 _COMPOUND = regex.compile(r"\w+(?:-\w+)+")
 """The e of e-mail is no Portuguese."""
 _WHETHER = regex.compile(r"^\W*(?:do|can|could|will|would|does) (?:you|u|i|we|my|our)\b", regex.IGNORECASE)
-_YES_OR_NO = regex.compile(r"\W*(?:is|are|was|were|do|does|can|could|will|would|may|must|has|have)\b", regex.IGNORECASE)
 LIGHT_WORDS = frozenset(
     words(
         """bring get take keep stay go come use make give want need find know allow offer provide possible available
@@ -135,9 +134,7 @@ class Question:
         self.language = language(_COMPOUND.sub(" ", text))
         self.personal = is_personal(text)
         self.known = known if self.personal else ""
-        self.wish = next((wish for wish in WISHES if wish.question.search(text)), None)
-        if self.wish is PRICE and _YES_OR_NO.match(text):
-            self.wish = None
+        self.wish = wish_of(text)
         plain = self.wish.question.sub(" ", text) if self.wish else text
         self.subject = tuple(dict.fromkeys(content_words(plain)))
         self._number = len(candidates)

@@ -13,7 +13,7 @@ import regex
 from agents.knowledge.answering import LIGHT_WORDS, Extract
 from agents.knowledge.likeness import alike
 from agents.knowledge.units import Candidate, Unit, units_of
-from agents.knowledge.wishes import CALENDAR, WHO, WISH_WORDS, WISHES, Wish
+from agents.knowledge.wishes import CALENDAR, WHO, WISH_WORDS, Wish, wish_of
 from mesh.text import content_words, language, words
 
 SOURCES = 4
@@ -185,7 +185,7 @@ def steps(question: str, candidates: Sequence[Candidate]) -> list[Step]:
 class _Asked:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.wish = next((wish for wish in WISHES if wish.question.search(text)), None)
+        self.wish = wish_of(text)
         wished = [found.span() for found in WISH_WORDS.finditer(text)]
         self.tokens: list[tuple[int, int, str]] = []
         """Start, end and term of each word of the subject."""

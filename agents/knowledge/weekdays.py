@@ -66,16 +66,19 @@ def days_in(text: str) -> frozenset[str]:
     return frozenset(term for day in found for term in words(day))
 
 
+LONGEST_HOURS = 120
+"""Characters of a line of days and times."""
 _HOURS = regex.compile(
-    r"(?:\p{Nd}{1,2}(?:[:.h]\p{Nd}\p{Nd})?\s*(?:[ap]\.?m\.?|h|hrs?|uhr)?|noon|midnight|closed|cerrado|geschlossen|ferm[eé]|fechado"
-    r"|and|y|und|et|e|to|till|until|a|bis|à|as|das|às|de|from|von|[\s,;:–—/&+-]|\(.*\)|\.(?=\s|$))*",
+    r"(?>\p{Nd}{1,2}(?:[:.h]\p{Nd}\p{Nd})?+(?!\p{Nd})|[\s,;:–—/&+.-]++|\([^()]*+\)"
+    r"|\b(?:[ap]\.?m|hrs?|h|uhr|noon|midnight|closed|cerrado|geschlossen|ferm[eé]|fechado|and|y|und|et|e|to|till|until"
+    r"|as|das|às|a|bis|à|de|from|von)\b|(?<=\p{Nd})(?:[ap]\.?m|h)\b)*+",
     regex.IGNORECASE,
 )
 
 
 def is_hours(text: str) -> bool:
     """Whether a line has nothing but days and times: "Tue-Fri 8.30 - 17.30", "Sun closed"."""
-    if not days_in(text):
+    if len(text) > LONGEST_HOURS or not days_in(text):
         return False
     rest = text
     for pattern in _RANGES.values():

@@ -204,6 +204,16 @@ WISHES = (
     WHO,
 )
 
+# not "was", which is German for what: "Was kostet das?"
+_YES_OR_NO = regex.compile(r"\W*(?:is|are|do|does|can|could|will|would|may|must|has|have)\b", regex.IGNORECASE)
+
+
+def wish_of(question: str) -> Wish | None:
+    """The first that it asks for. Whether something is in the fee asks for no amount."""
+    wish = next((wish for wish in WISHES if wish.question.search(question)), None)
+    return None if wish is PRICE and _YES_OR_NO.match(question) else wish
+
+
 WISH_WORDS = regex.compile("|".join(wish.asked for wish in WISHES), regex.IGNORECASE)
 
 _KIND = regex.compile(rf"\b(?P<which>{_NUMBER_WORD}|\d+)-(?P<of>\p{{L}}{{4,}})\b", regex.IGNORECASE)

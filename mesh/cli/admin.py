@@ -99,8 +99,7 @@ async def add_documents(files: Iterable[Path], owner: str, *, everyone: bool, co
     """Returns how many could not be added; each of them is named, and the others are added all the same."""
     paths = [path for given in files for path in _expand(given)]
     settings, _ = running_settings()
-    await needs(settings, "knowledge")
-    await knows(settings, owner)
+    await needs(settings, "knowledge", owner)
     troubled = 0
     async with Bus(settings.redis_url) as bus:
         with bars(console) as progress:
@@ -130,23 +129,14 @@ async def add_document(bus: Bus, settings: Settings, path: Path, owner: str, *, 
     return await ask_as_owner(bus, settings, INGEST, wanted)
 
 
-async def needs(settings: Settings, agent: str) -> None:
-    """Raises `Unavailable` at once where nobody would ever answer."""
+async def needs(settings: Settings, agent: str, owner: str = "") -> None:
+    """Raises `Unavailable` at once where nobody would ever answer, and `Malformed` for an owner whom nobody registered:
+    a slip of the finger would hand a file over."""
     roster = await open_roster(settings)
     try:
         if not read_agents(await roster.agents()).serves(agent):
             raise Unavailable(f"The agent {agent} is switched off. Switch it on: adiyan agents scale {agent} 1")
-    finally:
-        await roster.close()
-
-
-async def knows(settings: Settings, owner: str) -> None:
-    """Raises `Malformed` for a number that nobody is registered with: a slip of the finger would hand a file over."""
-    if owner in ("", settings.system_owner):
-        return
-    roster = await open_roster(settings)
-    try:
-        if await roster.client(owner) is None:
+        if owner not in ("", settings.system_owner) and await roster.client(owner) is None:
             raise Malformed(
                 f"{owner} is not registered, and whoever has that number could read it. "
                 f"Correct the number, or register it first: adiyan clients register {owner} --name NAME"

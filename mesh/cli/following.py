@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mesh.bus import Bus
-from mesh.cli.admin import ask_as_owner, knows, needs, told
+from mesh.cli.admin import ask_as_owner, needs, told
 from mesh.cli.progressing import bars, documents_shown
 from mesh.contracts.documents import DELETE_DOCUMENT, INGEST, DocumentRef, Ingest, Ingested
 from mesh.errors import MeshError
@@ -23,8 +23,7 @@ async def watch(path: Path, owner: str, console: Console, *, everyone: bool, eve
     """Until it is cancelled. Returns how many files were refused, left for later or could not be looked at; what went
     wrong is named, and the other files are taken in all the same."""
     settings, _ = running_settings()
-    await needs(settings, "knowledge")
-    await knows(settings, owner)
+    await needs(settings, "knowledge", owner)
     watched = Watched(path, owner or settings.system_owner, "global" if everyone else "private")
     folder = Folder(watched, settings.adiyan_home)
     follower = Follower(settings, folder, console, once=once)

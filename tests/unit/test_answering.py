@@ -15,6 +15,7 @@ from agents.knowledge.judging import ANSWERS, MULTILINGUAL_E5_SMALL, Evidence
 from agents.knowledge.quoting import QUOTATION, shown
 from agents.knowledge.ranking import fuse
 from agents.knowledge.units import Candidate, units_of
+from agents.knowledge.weekdays import is_hours
 from agents.knowledge.wishes import of_another_kind
 from mesh.text import sparse_document, sparse_query
 
@@ -374,6 +375,13 @@ async def test_whether_something_is_in_the_fee_asks_for_no_amount() -> None:
     said = "The fee is for the whole term; the book is not in it."
     assert (await ask("Is the book included in the fee?", said)).evidence.wanted == 0
     assert (await ask("What is the fee for the book?", said)).evidence.wanted < 0
+    assert (await ask("Was kostet das Buch?", "Das Buch kostet 12 Euro.")).evidence.wanted == 1
+
+
+@pytest.mark.parametrize("text", ["Mon " + "1 " * 50 + "x", "Mon " + "(a)" * 35 + " x", "Mon " + "1" * 100 + " x"])
+@pytest.mark.timeout(10)
+def test_a_line_that_is_nearly_hours_takes_no_time(text: str) -> None:
+    assert not is_hours(text)
 
 
 async def test_a_line_of_days_and_times_says_when_it_is_open() -> None:
